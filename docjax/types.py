@@ -96,14 +96,10 @@ class Units:
 
     def take(self, rows: np.ndarray) -> "Units":
         """The units at `rows`, in that order."""
-        tokens, offsets = _taken(self.tokens, self.offsets, rows)
-        return Units(
-            tokens,
-            offsets,
-            self.sections[rows],
-            self.edges,
-            None if self.documents is None else self.documents[rows],
-            None if self.vectors is None else self.vectors[rows],
+        documents = None if self.documents is None else self.documents[rows]
+        taken, sections = _taken(self, rows), self.sections[rows]
+        return dataclasses.replace(
+            self, **taken, sections=sections, documents=documents
         )
 
 
@@ -135,21 +131,13 @@ class Segments:
 
     def take(self, rows: np.ndarray) -> "Segments":
         """The segments at `rows`, in that order, each with its place."""
-        tokens, offsets = _taken(self.tokens, self.offsets, rows)
-        vectors = None if self.vectors is None else self.vectors[rows]
-        return Segments(tokens, offsets, self.places[rows], self.edges, vectors)
+        return dataclasses.replace(self, **_taken(self, rows), places=self.places[rows])
 
     def first(self, most: int | None) -> "Segments":
         """The first `most` segments; None: all."""
         if not most or len(self) <= most:
             return self
-        return Segments(
-            self.tokens[: self.offsets[most]],
-            self.offsets[: most + 1],
-            self.places[:most],
-            self.edges,
-            None if self.vectors is None else self.vectors[:most],
-        )
+        return self.take(np.arange(most))
 
 
 Order = Callable[[Segments], Segments]  # the segments of a document in another order
@@ -173,12 +161,11 @@ class Frame(NamedTuple):
 
 
 class ReadLimits(NamedTuple):
-    """The most that a model reads: tokens of a segment and of a query, special tokens
-    included, and segments of a document (None: all)."""
+    """The most that a model reads."""
 
-    segment_tokens: int
+    segment_tokens: int  # special tokens included
     query_tokens: int
-    inference_segments: int | None
+    inference_segments: int | None  # of a document; None: all
 
     @classmethod
     def of(cls, node: Mapping[str, Any]) -> "ReadLimits":
@@ -194,24 +181,24 @@ class ReadLimits(NamedTuple):
 class Microbatch(NamedTuple):
     """Segments of similar length that the transformer reads in one call."""
 
-    tokens: np.ndarray | jax.Array  # int32 [n t], padded at the end
-    lengths: np.ndarray | jax.Array  # int32 [n], 0 for an unused row
-    places: np.ndarray | jax.Array  # int32 [n 2], section and number in the section
+    tokens: Arrays  # int32 [n t], padded at the end
+    lengths: Arrays  # int32 [n], 0 for an unused row
+    places: Arrays  # int32 [n 2], section and number in the section
 
 
 class Masked(NamedTuple):
     """A micro-batch with masked tokens to predict; no document reads its vectors."""
 
     microbatch: Microbatch  # with the masked tokens
-    positions: np.ndarray | jax.Array  # int32 [n a], of the tokens to predict
-    answers: np.ndarray | jax.Array  # int32 [n a], token ids, -1 after the last
+    positions: Arrays  # int32 [n a], of the tokens to predict
+    answers: Arrays  # int32 [n a], token ids, -1 after the last
 
 
 class Graphs(NamedTuple):
     """Graphs over views: as matrices, as edges, or none."""
 
-    adjacency: np.ndarray | jax.Array | None = None  # bool [... 1+p 1+p], row=receiver
-    edges: np.ndarray | jax.Array | None = None  # int32 [... e 2], (sender, receiver)
+    adjacency: Arrays | None = None  # bool [... 1+p 1+p], row=receiver
+    edges: Arrays | None = None  # int32 [... e 2], (sender, receiver)
 
 
 class Targets(NamedTuple):
@@ -223,9 +210,9 @@ class Targets(NamedTuple):
     """
 
     # int32 [b], -1 without label; of pairs with labels, 1 if similar, else 0.
-    labels: np.ndarray | jax.Array
-    related: np.ndarray | jax.Array | None = None  # bool [b m]
-    teacher: np.ndarray | jax.Array | None = None  # float32 [b f], of `Distillation`
+    labels: Arrays
+    related: Arrays | None = None  # bool [b m]
+    teacher: Arrays | None = None  # float32 [b f], of `Distillation`
 
 
 class Batch(NamedTuple):
@@ -235,15 +222,15 @@ class Batch(NamedTuple):
     """
 
     microbatches: tuple[Microbatch, ...]
-    rows: np.ndarray | jax.Array  # int32 [v b p]
-    lengths: np.ndarray | jax.Array  # int32 [v b p], tokens; 0 without a segment
-    places: np.ndarray | jax.Array  # int32 [v b p 2]
+    rows: Arrays  # int32 [v b p]
+    lengths: Arrays  # int32 [v b p], tokens; 0 without a segment
+    places: Arrays  # int32 [v b p 2]
     graphs: Graphs
     targets: Targets
     towers: tuple[int, ...] = ()  # the tower that reads each micro-batch
     masked: tuple[Masked, ...] = ()
-    answers: np.ndarray | jax.Array | float = 0.0  # [], number of tokens to predict
-    vectors: np.ndarray | jax.Array | None = None  # float32 [micro-batches n d]
+    answers: Arrays | float = 0.0  # [], number of tokens to predict
+    vectors: Arrays | None = None  # float32 [micro-batches n d]
     # The tokens beyond the limits of a view; a number on the host.
     cut: int | None = None
 
@@ -271,10 +258,8 @@ class Encoded(NamedTuple):
 
 
 class TokenAttention(NamedTuple):
-    """What the first token of a segment attends to in the last layer.
-
-    The rest of the attention goes to special tokens.
-    """
+    """What the first token of a segment attends to in the last layer, beside special
+    tokens."""
 
     weights: np.ndarray  # float32 [t], mean over the heads, of the tokens of the text
     spans: np.ndarray  # int64 [t 2], the characters of each token, from and to
@@ -309,39 +294,31 @@ class SegmentCutter(Protocol):
     def spans(
         self, lengths: Sequence[int], sections: Sequence[int], room: int
     ) -> Iterable[tuple[int, int, int]]:
-        """The first token, end and section of each segment.
-
-        `lengths` and `sections` describe the units.
-        """
-        ...
+        """The first token, end and section of each segment, from those of the units."""
 
 
 @runtime_checkable
 class ExampleMaker(Protocol):
-    """Chooses the documents that a loss compares: a class of `docjax.data.examples` or
-    `docjax.retrieval.judged_queries`."""
+    """Chooses the documents that a loss compares (`docjax.data.examples`)."""
 
     kinds: tuple[str, ...]  # DOCUMENT or QUERY for each slot
 
     def files(self) -> tuple[Path, ...]:
-        """The files that the examples depend on; a resumed run needs the same bytes.
+        """The files that the examples read; a resumed run needs the same bytes.
 
         Raises UserError if a file is missing, before the corpus is read.
         """
-        ...
 
     def queries(self, source: Callable[[], Iterator[Document]]) -> Iterator[Document]:
         """The queries as documents, for their own corpus; none without a query slot."""
-        ...
 
     def among(self, known: Any) -> Any:
         """The `docjax.data.examples.Examples` among the documents of `Known` there."""
-        ...
 
 
 @runtime_checkable
 class Views(Protocol):
-    """Makes training-time versions of a document: a class of `docjax.views`."""
+    """Makes training-time versions of a document, or of several."""
 
     kinds: tuple[str, ...]  # DOCUMENT or QUERY for each view
     least_units: int  # documents with fewer units are not used
@@ -354,7 +331,7 @@ class Views(Protocol):
 
 @runtime_checkable
 class ViewMaker(Protocol):
-    """Views as a config names them, before `fitted` gives them a corpus."""
+    """Views as a config names them, before a corpus: a class of `docjax.views`."""
 
     kinds: tuple[str, ...]
     least_units: int
@@ -362,12 +339,10 @@ class ViewMaker(Protocol):
     halve_from: int | None  # training reads a longer document of one unit as two units
 
     def files(self) -> tuple[Path, ...]:
-        """The files that the views depend on, as in `ExampleMaker`."""
-        ...
+        """As in `ExampleMaker`."""
 
     def fitted(self, tokenizer: Any, corpus: Any, documents: Any = None) -> Views:
         """The views for the words of a corpus; `documents` None means all documents."""
-        ...
 
 
 @runtime_checkable
@@ -378,38 +353,22 @@ class SegmentEncoder(Protocol):
     call, for an encoder that does nothing special.
     """
 
-    has_towers: bool  # there are several towers, and each view has its tower
+    has_towers: bool  # each view has its tower
     masked_lm: bool  # the encoder predicts masked tokens with `token_loss`
     reads_prompts: bool  # the words before a text change how the text is read
     shows_attention: bool  # `encoders/first_token.py` can read the last layer
     averages_words: bool  # a vector is the mean of rows of the parameter `words`
     words: int  # numbers at the end of a vector, of fitted word vectors; 0: none
-
-    @property
-    def vocabulary(self) -> int:
-        """Rows of the table of tokens."""
-        ...
-
-    @property
-    def place_rows(self) -> tuple[int, int]:
-        """The rows of the tables that embed a segment's section and its number in the
-        section; 0 without a table."""
-        ...
+    vocabulary: int  # rows of the table of tokens
+    place_rows: tuple[int, int]  # of the tables of sections and of numbers in a section
 
     def check_training(self, tokens: int) -> None:
         """Raises UserError unless segments of up to `tokens` tokens can be trained."""
-        ...
 
     def in_dtype(self, dtype: str) -> "SegmentEncoder":
-        """The encoder that computes in "float32" or "bfloat16".
+        """The encoder in "float32" or "bfloat16". Raises UserError if it has none."""
 
-        Raises UserError for a type that it does not have.
-        """
-        ...
-
-    def __call__(
-        self, tokens: Any, lengths: Any, places: Any, keys: Any = None
-    ) -> Any: ...
+    def __call__(self, tokens, lengths, places, keys=None) -> Any: ...
 
 
 @runtime_checkable
@@ -418,76 +377,46 @@ class EncoderOfWords(Protocol):
 
     def word_vectors(self, params: Any) -> Any:
         """The vectors of the words [w d], by id."""
-        ...
 
 
 @runtime_checkable
 class DocumentEncoder(Protocol):
     """Segment vectors to document vectors: a Flax module of `docjax.encoders`.
 
-    `views` sees all views of an example; `EachViewAlone` encodes each view separately.
+    `views` sees all views of an example, and a dropout key per example. `EachViewAlone`
+    has it for views that do not attend to each other.
     """
 
     sparse: bool | None  # graphs are read as edges; None: by their size
     attends: bool  # the encoder has attention to explain
+    joins_views: bool  # views attend to each other, as `cross_attention` shows
 
-    @property
-    def joins_views(self) -> bool:
-        """Whether the vector of a view depends on the other views of the example.
+    def __call__(self, vectors, lengths, places, graphs) -> Any: ...
 
-        Then the encoder has `cross_attention`, which `docjax compare` shows.
-        """
-        ...
+    def query(self, vectors) -> Any: ...
 
-    def __call__(
-        self, vectors: Any, lengths: Any, places: Any, graphs: Graphs
-    ) -> Any: ...
-
-    def query(self, vectors: Any) -> Any: ...
-
-    def views(
-        self,
-        vectors: Any,
-        lengths: Any,
-        places: Any,
-        graphs: Graphs,
-        keys: Any = None,  # a dropout key per example
-    ) -> Any: ...
+    def views(self, vectors, lengths, places, graphs, keys=None) -> Any: ...
 
 
 @runtime_checkable
 class BeginsAsMean(Protocol):
     """A document encoder that begins as the mean of the segment vectors.
 
-    Before training, a run fits and chooses what the encoder asks for (`docjax.recipe`).
+    Before training, a run fits and chooses what it asks for (`docjax.recipe`).
     """
 
     words: int  # numbers of word vectors at the end of a segment vector
     share: float | None  # of the words in a vector; None: the run chooses it
     components: bool  # the vectors are rotated to principal components
-
-    @property
-    def words_alone(self) -> bool:
-        """Whether training leaves nothing of the transformer's vectors."""
-        ...
-
-    @property
-    def chooses_share(self) -> bool:
-        """Whether a run chooses the share of the words."""
-        ...
-
-    @property
-    def unit_length(self) -> bool:
-        """Whether the vectors begin with length 1."""
-        ...
+    words_alone: bool  # training leaves nothing of the transformer's vectors
+    chooses_share: bool  # a run chooses the share of the words
+    unit_length: bool  # the vectors begin with length 1
 
     def begin(self, params: Any) -> Any:
         """The parameters with which training begins: the words have their share."""
-        ...
 
     def plain(self, params: Any) -> Any:
         """The parameters of the start, for vectors of the segment encoder alone."""
-        ...
 
 
 @runtime_checkable
@@ -495,12 +424,8 @@ class ChecksRun(Protocol):
     """A part that does not fit every run."""
 
     def check_run(self, config: Any) -> None:
-        """Raises UserError if the part does not fit, before documents are read.
-
-        `config` is the `docjax.run.fields.RunConfig`; its parts are built, such as
-        `config.views.built`.
-        """
-        ...
+        """Raises UserError before documents are read. Takes the run's `RunConfig`; its
+        parts are built, such as `config.views.built`."""
 
 
 @runtime_checkable
@@ -517,8 +442,7 @@ class Objective(Protocol):
 
 @runtime_checkable
 class ObjectiveOfTokens(Protocol):
-    """A loss of masked tokens, which `SegmentEncoder.token_loss` computes, with or
-    without a loss of vectors."""
+    """A loss of masked tokens by the encoder's `token_loss`, and perhaps of vectors."""
 
     contrastive: Callable | None
     weight: float
@@ -535,23 +459,17 @@ class ObjectiveOfWords(Protocol):
 
     def chances(self, counts: Any) -> Any: ...
 
-    def gradient(
-        self, rows: Any, words: Any, estimates: Any, noise: Any, windows: Any
-    ) -> Any: ...
+    def gradient(self, rows, words, estimates, noise, windows) -> Any: ...
 
 
 @runtime_checkable
 class ObjectiveWithMemory(Protocol):
-    """A loss that remembers earlier batches; `State.memory` holds what it remembers."""
+    """A loss that remembers earlier batches, in `State.memory`."""
 
-    @property
-    def momentum(self) -> float | None:
-        """How slowly a second encoder follows the trained one; None: there is none."""
-        ...
+    momentum: float | None  # how slowly a second encoder follows; None: there is none
 
     def begin(self, examples: int, width: int) -> Any:
         """The memory before the first batch: `examples` vectors of `width` numbers."""
-        ...
 
     def __call__(
         self, vectors: Any, targets: Targets, memory: Any
@@ -559,15 +477,11 @@ class ObjectiveWithMemory(Protocol):
 
 
 @runtime_checkable
-class ObjectiveWithTeacher(Protocol):
+class ObjectiveWithTeacher(Objective, Protocol):
     """A loss that reads `Targets.teacher`, made as `docjax/recipe/teacher.py` says."""
 
     neighbours: int
     smoothing: float
-
-    def __call__(
-        self, vectors: Any, targets: Targets
-    ) -> tuple[jax.Array, dict[str, jax.Array]]: ...
 
 
 class Kept(NamedTuple):
@@ -583,25 +497,16 @@ class Kept(NamedTuple):
 class Keep(Protocol):
     """What a run keeps at its end: a class of `docjax.keep`."""
 
-    @property
-    def metric(self) -> str | None:
-        """The validation metric, TASK/METRIC, that chooses among the evaluated steps;
-        None: the last step is the trained model."""
-        ...
+    metric: str | None  # TASK/METRIC of validation that chooses a step; None: the last
 
     def held_out(self, rows: np.ndarray, seed: int) -> np.ndarray:
         """The training documents that the steps must not learn from."""
-        ...
 
     def choose(
         self, run: Any, mesh: Any, start: Callable[[], Any], trained: Any
     ) -> Kept | None:
-        """What to keep; None: the trained parameters, without a word.
-
-        `run` is the `docjax.run.prepared.Prepared`; `start` makes the parameters before
-        the first step, and `trained` are those after the last.
-        """
-        ...
+        """What to keep of a `docjax.run.prepared.Prepared`; None: the `trained`
+        parameters, without a word. `start` makes the first parameters."""
 
 
 @runtime_checkable
@@ -614,70 +519,53 @@ class TaskData(Protocol):
     @property
     def similarity(self) -> str:
         """The similarity that training used: "cosine" or "dot"."""
-        ...
 
     def labels(self, part: str) -> list[str]:
         """The labels of the part's labelled documents, without encoding."""
-        ...
 
     def labelled(self, part: str) -> Embeddings:
         """The labelled documents of a part."""
-        ...
 
     def documents(self, part: str) -> Iterator[Document]:
         """The documents of a part, with their texts."""
-        ...
 
     def sample(self, part: str, most: int | None, seed: int) -> list[Document]:
-        """At most `most` documents of a part, in their order (None: all). Raises
-        UserError if there is none."""
-        ...
+        """At most `most` documents of a part (None: all), or UserError for none."""
 
     def missing(self, ids: Iterable[str]) -> list[str]:
         """The ids that no document has, sorted, without encoding."""
-        ...
 
     def vectors(self, ids: Sequence[str]) -> Float[np.ndarray, "c d"]:
         """The vectors of documents by id. Raises UserError for an unknown id."""
-        ...
 
     def shuffled(
         self, ids: Sequence[str], pieces: str, seed: int
     ) -> Float[np.ndarray, "c d"]:
-        """The vectors of documents by id, whose pieces, "sections" or "segments", are
-        in random order (`docjax.data.shuffled.Shuffled`). Raises UserError for an
-        unknown id, and where no document has two pieces."""
-        ...
+        """As `vectors`, with the "sections" or "segments" of each document in random
+        order. Raises UserError, too, where no document has two of these pieces."""
 
     def queries(self, texts: Sequence[str]) -> Float[np.ndarray, "q d"]:
         """The vectors of queries."""
-        ...
 
     def encode(
         self, documents: Iterable[Document], *, passages: bool = False
     ) -> Iterator[Encoded]:
         """The vectors of new documents and `passages`, in constant memory."""
-        ...
 
     def token_attention(self) -> Callable[[str], "TokenAttention"]:
-        """A function that gives the attention inside a text. Raises UserError for a
-        model without such attention."""
-        ...
+        """Of a text. Raises UserError for a model without such attention."""
 
     def masked_tokens(
         self, part: str, rate: float, seed: int
     ) -> tuple[float, float, int]:
-        """The summed cross-entropy of masked tokens of a part, the number of right
-        predictions, and the number of masked tokens: a share `rate` of all tokens."""
-        ...
+        """Of a share `rate` of a part's tokens: the summed cross-entropy, the number of
+        right predictions, and the number of tokens."""
 
     def of_task(self, name: str) -> "TaskData":
         """The same data; `keep` writes to the folder of the task called `name`."""
-        ...
 
     def keep(self, name: str, text: str) -> None:
         """Keeps a file of a task beside its scores, if there is a place for it."""
-        ...
 
 
 BEFORE, AFTER = "before training", "after training"  # rows that a run has measured
@@ -687,45 +575,28 @@ Rows = Mapping[str, Mapping[str, float | int]]  # row -> metric or column -> val
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """A figure of rows, a colour each: lines over the columns, or bars.
-
-    Attributes:
-      name: of the files in the run's folder `figures`.
-      caption: the words below the figure on the page.
-      x, y: what the columns and the values are.
-      deviations: error bars of the lines.
-    """
+    """A figure of rows, a colour each: lines over the columns, or bars."""
 
     kind: Literal["lines", "bars"]
-    name: str
+    name: str  # of the files in the run's folder `figures`
     rows: Rows
     title: str
-    caption: str
-    y: str
-    x: str = ""
-    deviations: Rows = dataclasses.field(default_factory=dict)
+    caption: str  # below the figure on the page
+    y: str  # what the values are
+    x: str = ""  # what the columns are
+    deviations: Rows = dataclasses.field(default_factory=dict)  # error bars of lines
 
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """A table of a task, and its figure.
-
-    The tables of several tasks with the same title become one.
-
-    Attributes:
-      rows: row -> column -> value; a row may lack a column.
-      columns: in their order; empty: as the rows have them.
-      note: what the values are, in a sentence below the table.
-      corner: the words above the names of the rows.
-      decimals: of each value; None: four digits.
-    """
+    """A table of a task, and its figure; tables of one title become one."""
 
     title: str
-    rows: Rows
-    columns: Sequence[str] = ()
-    note: str = ""
-    corner: str = ""
-    decimals: int | None = None
+    rows: Rows  # a row may lack a column
+    columns: Sequence[str] = ()  # in their order; empty: as the rows have them
+    note: str = ""  # what the values are, in a sentence below the table
+    corner: str = ""  # the words above the names of the rows
+    decimals: int | None = None  # of each value; None: four digits
     drawing: Drawing | None = None
 
     def by_column(self) -> dict[str, dict[str, float]]:
@@ -753,22 +624,18 @@ class RankedQuery(NamedTuple):
 class Rankings:
     """The documents that several systems found for the queries of a task.
 
-    Attributes:
-      runs: system -> what it found, best first.
-      metric: what the scores of the queries are.
-      systems: two systems; the report shows the queries on which the first gains and
-        loses most against the second.
-      weights, curves: the score of each fused system by the weight of its vectors.
-      documents: the documents that were ranked; None: the documents of the run.
+    The report shows the queries on which the first of `systems` gains and loses most
+    against the second.
     """
 
     queries: Sequence[RankedQuery]
-    runs: Mapping[str, Run]
-    metric: str
+    runs: Mapping[str, Run]  # system -> what it found, best first
+    metric: str  # what the scores of the queries are
     systems: tuple[str, str]
-    weights: Sequence[float] = ()
+    weights: Sequence[float] = ()  # of the vectors in a fused system
+    # fused system -> its score by weight
     curves: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
-    documents: Callable[[], Iterator[Document]] | None = None
+    documents: Callable[[], Iterator[Document]] | None = None  # None: those of the run
 
 
 Reads = Literal["labels", "texts", "pairs", "collection", "nothing"]
@@ -778,54 +645,37 @@ Reads = Literal["labels", "texts", "pairs", "collection", "nothing"]
 class Task(Protocol):
     """Vectors to metrics that a user cares about: a class of `docjax.tasks`.
 
-    A task names the data that it reads. `part` is the scored part, "test" or
-    "validation". `docjax.tasks.task.TaskDefaults` has all but `check` and the call.
+    `part` is the scored part, "test" or "validation". `docjax.tasks.task.TaskDefaults`
+    has all but `check` and the call.
 
-    Attributes:
-      command: its name in `docjax evaluate --task`; "": it goes by its dotted name.
-      reads: "labels": the labelled documents of its parts and nothing else, so that a
-        frozen encoder need not read the other documents of a run. What `docjax
-        evaluate` gives the others: "texts", all documents of a file as the part
-        "test"; "pairs", the name of a table as `path`, and the documents of a file;
-        "collection", a folder or a name as `path`; "nothing", no data.
-      prompted: the task encodes documents, so the prompt of a model matters.
-      keeps: the files that it writes with `TaskData.keep`, in words; "": none.
-      curves: the metrics that the report draws against the training step.
+    A task that `reads` "labels" reads the labelled documents of its parts and nothing
+    else, so that a frozen encoder need not read the other documents of a run. `docjax
+    evaluate` gives "texts" all documents of a file as the part "test"; "pairs" the name
+    of a table as `path`, and the documents of a file; "collection" the name of a folder
+    or collection as `path`; "nothing" no data.
     """
 
-    command: str
+    command: str  # its name in `docjax evaluate --task`; "": it goes by its dotted name
     reads: Reads
-    prompted: bool
-    keeps: str
-    curves: tuple[str, ...]
-
-    @property
-    def on_baselines(self) -> bool:
-        """Whether the report scores the vectors of baselines too."""
-        ...
+    prompted: bool  # the task encodes documents, so the prompt of a model matters
+    keeps: str  # the files that it writes with `TaskData.keep`, in words; "": none
+    curves: tuple[str, ...]  # metrics that the report draws against the training step
+    on_baselines: bool  # the report scores the vectors of baselines too
 
     def check(self, data: TaskData, part: str) -> None:
         """Raises UserError if the data are missing, before anything is encoded."""
-        ...
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]: ...
 
     def is_score(self, metric: str) -> bool:
         """Whether a metric stands in the report's table of scores."""
-        ...
 
     def tells_gain(self, metric: str) -> bool:
         """Whether a higher value says that training helped."""
-        ...
 
     def tables(self, measured: Rows, published: Rows) -> Sequence[Table]:
-        """Tables of its own for the report.
-
-        Args:
-          measured: the metrics before and after training and of the baselines, by row.
-          published: the metrics that `report.published` gives for this task, by row.
-        """
-        ...
+        """Tables of its own for the report, from the metrics before and after training
+        and of the baselines by row, and those of `report.published` for this task."""
 
 
 @runtime_checkable
@@ -834,7 +684,6 @@ class TaskOfPairs(Protocol):
 
     def similar(self, data: TaskData, part: str) -> Sequence[tuple[str, str]]:
         """The ids of similar documents. Raises UserError if there are none."""
-        ...
 
 
 @runtime_checkable
@@ -843,7 +692,6 @@ class TaskOfRankings(Protocol):
 
     def rankings(self, folder: Path) -> Rankings | None:
         """What the task found, from the files that it kept in `folder`; None without."""
-        ...
 
 
 @runtime_checkable
@@ -856,7 +704,6 @@ class TaskOfFiles(Protocol):
         self, file: Path, keep: Callable[[str, str], None] | None
     ) -> dict[str, float]:
         """The metrics of the results; `keep` is as in `TaskData`, None: keeps nothing."""
-        ...
 
 
 class State(NamedTuple):
@@ -876,7 +723,9 @@ class RowOptimizer(Protocol):
 
     def init(self, table: Any) -> Any: ...
 
-    def update(self, *arguments: Any) -> Any: ...
+    def update(self, *arguments: Any) -> Any:
+        """The next table and statistics of it, from these, gradients of rows and what
+        scales the learning rate."""
 
 
 @runtime_checkable
@@ -898,58 +747,50 @@ class Trainer(Protocol):
     ) -> tuple[State, dict[str, jax.Array]]: ...
 
     def measure(self, batch: Any) -> dict[str, int]:
-        """Counts of a batch that the loop sums over steps: tokens, computed places,
-        and cut tokens if there are any."""
-        ...
+        """What the loop sums over steps: "tokens", "computed" and "real" places, "cut"
+        tokens if there are any."""
 
     def documents(self, step: int) -> list[str]:
         """The ids of the documents and queries that a step reads."""
-        ...
 
 
 @runtime_checkable
 class OnBegin(Protocol):
-    """A callback of `docjax.train` before the first step."""
+    """A callback of `docjax.train` before the first step, with what config.json has."""
 
-    def begin(self, config: dict[str, Any], workdir: Path) -> None:
-        """Reads the config of the run, as config.json has it, and its folder."""
-        ...
+    def begin(self, config: dict[str, Any], workdir: Path) -> None: ...
 
 
 @runtime_checkable
 class OnStep(Protocol):
-    """A callback after each logged step (`log_every`)."""
+    """A callback after each logged step; metrics by their names in metrics.jsonl."""
 
-    def step(self, step: int, metrics: dict[str, float]) -> None:
-        """Reads the metrics of the step, by their names in metrics.jsonl."""
-        ...
+    def step(self, step: int, metrics: dict[str, float]) -> None: ...
 
 
 @runtime_checkable
 class OnEvaluation(Protocol):
-    """A callback after each evaluation."""
+    """A callback after each evaluation; step 0 is the one before training."""
 
-    def evaluation(self, step: int, metrics: dict[str, float]) -> None:
-        """Reads the scores after `step`, 0 for those before training."""
-        ...
+    def evaluation(self, step: int, metrics: dict[str, float]) -> None: ...
 
 
 @runtime_checkable
 class OnEnd(Protocol):
-    """A callback after the run has ended and its report is written."""
+    """A callback with the final metrics, after the report is written."""
 
-    def end(self, metrics: dict[str, float]) -> None:
-        """Reads the final metrics."""
-        ...
+    def end(self, metrics: dict[str, float]) -> None: ...
 
 
 GraphBuilder = Callable[[int, np.ndarray, np.ndarray], Any]  # -> jraph.GraphsTuple
 
 
-def _taken(
-    tokens: np.ndarray, offsets: np.ndarray, rows: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """The pieces of `tokens` at `rows`, concatenated, and their offsets."""
-    pieces = [tokens[offsets[i] : offsets[i + 1]] for i in rows]
-    ends = np.cumsum([0, *map(len, pieces)]).astype(np.int64)
-    return np.concatenate(pieces) if pieces else tokens[:0], ends
+def _taken(pieces: Units | Segments, rows: np.ndarray) -> dict[str, Any]:
+    """The tokens at `rows`, concatenated, their offsets, and the vectors."""
+    offsets = pieces.offsets
+    tokens = [pieces.tokens[offsets[i] : offsets[i + 1]] for i in rows]
+    return {
+        "tokens": np.concatenate(tokens) if tokens else pieces.tokens[:0],
+        "offsets": np.cumsum([0, *map(len, tokens)]).astype(np.int64),
+        "vectors": None if pieces.vectors is None else pieces.vectors[rows],
+    }

@@ -14,13 +14,7 @@ from docjax.encoders.blocks import NEVER, Pattern, einsum, in_blocks
 from docjax.encoders.dropout import dropout_at, dropped, kept, scale
 from docjax.encoders.splash import splash
 from docjax.errors import UserError
-from docjax.kernels import (
-    by_platform,
-    materialize,
-    row_major,
-    traced_for,
-    unchanged,
-)
+from docjax.kernels import by_platform, materialize, row_major, traced_for, unchanged
 
 KERNELS = ("auto", "own")
 # Rows of more than LONG tokens are faster in blocks on a CPU. Rows of more than WHOLE

@@ -12,7 +12,6 @@ from typing import Any
 import flax.linen as nn
 from jaxtyping import Array
 
-from docjax.encoders.attention import attention
 from docjax.encoders.block_sparse import Pattern, block_sparse
 from docjax.encoders.layers import PostNorm, SelfAttention
 from docjax.encoders.token_encoder import TokenEncoder
@@ -56,14 +55,11 @@ class BigBird(PostNorm, TokenEncoder):
 
     def attending(self, number: int, site: int) -> SelfAttention:
         pattern = Pattern(self.block, self.random)
-        dense = functools.partial(
-            attention, site=site, rate=self.attention_dropout, kernel=self.attention
-        )
+        dense = self.attend_at(site)
 
         def attend(q: Array, k: Array, v: Array, lengths: Array, keys: Any) -> Array:
             whole = functools.partial(dense, keys=keys)
             return block_sparse(q, k, v, lengths, pattern=pattern, dense=whole)
 
-        return SelfAttention(
-            self.heads, self.epsilon, self.dropout, attend, site, parent=None
-        )
+        sizes = self.heads, self.epsilon, self.dropout
+        return SelfAttention(*sizes, attend, site, parent=None)

@@ -24,13 +24,10 @@ from docjax.kernels import by_platform, row_major, unchanged
 
 
 class Pattern(NamedTuple):
-    """Which blocks see each other.
+    """Which blocks see each other."""
 
-    block: tokens of a block; random: random blocks that a block sees, all the first one.
-    """
-
-    block: int
-    random: int
+    block: int  # tokens of a block
+    random: int  # random blocks that a block sees, all the first one
 
     @property
     def dense(self) -> int:

@@ -19,14 +19,11 @@ NEVER = -1e30  # finite, so that a row without tokens has a finite softmax
 
 
 class Pattern(NamedTuple):
-    """Which keys a query sees: those at most `reach` tokens away, and the first `shared`.
+    """Which keys a query sees: those at most `reach` away, and the first `shared`."""
 
-    `reach` None: all keys. `dropout(weights, keys, queries, columns)` drops weights of
-    the pairs at these queries and keys.
-    """
-
-    reach: int | None = None
+    reach: int | None = None  # None: all keys
     shared: int = 0
+    # (weights, keys, queries, columns): drops weights of these queries and keys
     dropout: Callable | None = None
 
 
@@ -39,11 +36,9 @@ def in_blocks(
     pattern: Pattern,
 ) -> Float[Array, "n t h k"]:
     """Values weighted by softmax(q k / sqrt(k)) over the keys that each query sees."""
-    q = q * q.shape[-1] ** -0.5
-    out = _attend(
-        _to_blocks(q), k.swapaxes(1, 2), v.swapaxes(1, 2), lengths, keys, pattern
-    )
-    return _from_blocks(out, q.shape[1])
+    blocks = _to_blocks(q * q.shape[-1] ** -0.5)
+    k, v = k.swapaxes(1, 2), v.swapaxes(1, 2)
+    return _from_blocks(_attend(blocks, k, v, lengths, keys, pattern), q.shape[1])
 
 
 # Inside: queries [blocks n h BLOCK k]; keys and values [n h t k].

@@ -4,16 +4,17 @@ CoLDE, section 3.3. In training every view is a section and attends to the next 
 A whole document is encoded without attention, as one sequence of chunks.
 """
 
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Bool, Float, Int
 
 from docjax.encoders.dropout import dropout
 from docjax.encoders.lstm import Cell, last_states
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
-from docjax.types import Graphs
 
 ATTENTIONS = ("literal", "cyclic", "full", "none")
 DROPOUT_SITE = 1
@@ -41,7 +42,6 @@ class ChunkEncoder(nn.Module):
 
     @property
     def joins_views(self) -> bool:
-        """Whether a view attends to the next view."""
         return self.attention != "none"
 
     def setup(self) -> None:
@@ -55,7 +55,7 @@ class ChunkEncoder(nn.Module):
                 f"hidden {self.hidden} is not even, but two directions share it: set "
                 f"encoder.document.hidden to {self.hidden + 1}"
             )
-        if self.attention != "none":
+        if self.joins_views:
             self.attend = ChunkAttention(self.heads, name="attend")
         if self.hidden:
             self.forwards = nn.OptimizedLSTMCell(self.hidden // 2)
@@ -63,14 +63,9 @@ class ChunkEncoder(nn.Module):
         self.project = nn.Dense(self.width, precision=EXACT, name="project")
 
     def __call__(
-        self,
-        vectors: Float[Array, "*s p d"],
-        lengths: Int[Array, "*s p"],
-        places: Int[Array, "*s p 2"] | None = None,
-        graphs: Graphs | None = None,
+        self, vectors: Float[Array, "*s p d"], lengths: Int[Array, "*s p"], *unused: Any
     ) -> Float[Array, "*s f"]:
         """Document vectors without attention; segments of length 0 are ignored."""
-        del places, graphs
         return self._aggregated(vectors, lengths > 0, None)
 
     def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s f"]:
@@ -78,21 +73,12 @@ class ChunkEncoder(nn.Module):
         real = jnp.ones((*vectors.shape[:-1], 1), bool)
         return self._aggregated(vectors[..., None, :], real, None)
 
-    def views(
-        self,
-        vectors: Float[Array, "v b p d"],
-        lengths: Int[Array, "v b p"],
-        places: Int[Array, "v b p 2"],
-        graphs: Graphs,
-        keys: Key[Array, " b"] | None = None,
-    ) -> Float[Array, "v b f"]:
-        """The vectors of a document's sections, each after attention to the next."""
+    def views(self, vectors, lengths, places, graphs, keys=None):
         del places, graphs
         real = lengths > 0
         vectors = jnp.where(real[..., None], vectors, 0)
-        if self.attention != "none":
-            taken = self._taken(vectors, real)
-            vectors = vectors + taken * (len(vectors) > 1)
+        if self.joins_views:
+            vectors = vectors + self._taken(vectors, real) * (len(vectors) > 1)
         return self._aggregated(vectors, real, keys)
 
     def cross_attention(
@@ -106,13 +92,10 @@ class ChunkEncoder(nn.Module):
 
         `real` says which keys are chunks. `docjax compare` shows both for two documents.
         """
-        given = (each[None, None] for each in (queries, keys, real))
-        taken, weights = self.attend(*given)
+        taken, weights = self.attend(*(x[None, None] for x in (queries, keys, real)))
         return queries + taken[0, 0], weights[0, 0]
 
-    def _taken(
-        self, vectors: Float[Array, "v b p d"], real: Bool[Array, "v b p"]
-    ) -> Float[Array, "v b p d"]:
+    def _taken(self, vectors, real) -> Float[Array, "v b p d"]:
         """What the chunks of each view take from the chunks that they attend to."""
         if self.attention == "literal" and len(vectors) > 1:
             taken, _ = self.attend(vectors[:-1], vectors[1:], real[1:])
@@ -120,12 +103,7 @@ class ChunkEncoder(nn.Module):
         seen = _all if self.attention == "full" else _next
         return self.attend(vectors, seen(vectors), seen(real))[0]
 
-    def _aggregated(
-        self,
-        vectors: Float[Array, "*s p d"],
-        real: Bool[Array, "*s p"],
-        keys: Key[Array, " b"] | None,
-    ) -> Float[Array, "*s f"]:
+    def _aggregated(self, vectors, real, keys) -> Float[Array, "*s f"]:
         states = self._states(vectors, real) if self.hidden else _mean(vectors, real)
         if keys is not None:  # states are [v b f], with one key per example
             by_example = jnp.moveaxis(states, 0, 1)
@@ -133,11 +111,9 @@ class ChunkEncoder(nn.Module):
             states = jnp.moveaxis(by_example, 1, 0)
         return unit(self.project(states))
 
-    def _states(
-        self, vectors: Float[Array, "*s p d"], real: Bool[Array, "*s p"]
-    ) -> Float[Array, "*s f"]:
+    def _states(self, vectors, real) -> Float[Array, "*s f"]:
         """The last state forwards beside the last state backwards; 0 without chunks."""
-        shape, (p, d) = vectors.shape[:-2], vectors.shape[-2:]
+        *shape, p, d = vectors.shape
         cells = self._own(self.forwards, d), self._own(self.backwards, d)
         states = last_states(vectors.reshape(-1, p, d), real.reshape(-1, p), cells)
         return states.reshape(*shape, -1)
@@ -173,14 +149,10 @@ class ChunkAttention(nn.Module):
             )
         split = lambda x: x.reshape(*x.shape[:-1], self.heads, d // self.heads)
         dense = lambda name: nn.Dense(d, use_bias=False, precision=EXACT, name=name)
-        q, k, v = (
-            split(dense(name)(x))
-            for name, x in (("query", asking), ("key", seen), ("value", seen))
-        )
-        scores = (
-            jnp.einsum("vbphk,vbqhk->vbhpq", q, k, precision=EXACT)
-            / (d // self.heads) ** 0.5
-        )
+        q, k = split(dense("query")(asking)), split(dense("key")(seen))
+        v = split(dense("value")(seen))
+        scores = jnp.einsum("vbphk,vbqhk->vbhpq", q, k, precision=EXACT)
+        scores = scores / (d // self.heads) ** 0.5
         mask = real[:, :, None, None]
         weights = jax.nn.softmax(jnp.where(mask, scores, -1e30), axis=-1)
         weights = jnp.where(mask, weights, 0)  # a section without chunks adds zero
@@ -199,9 +171,7 @@ def _all(views: Array) -> Array:
     return jnp.broadcast_to(joined, (len(views), *joined.shape))
 
 
-def _mean(
-    vectors: Float[Array, "*s p d"], real: Bool[Array, "*s p"]
-) -> Float[Array, "*s d"]:
+def _mean(vectors, real) -> Float[Array, "*s d"]:
     """The mean of the real chunks; 0 without chunks."""
     total = jnp.where(real[..., None], vectors, 0).sum(-2)
     return total / jnp.maximum(real.sum(-1, keepdims=True), 1)

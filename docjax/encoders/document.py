@@ -9,7 +9,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from flax.traverse_util import flatten_dict, unflatten_dict
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float, Int, Key
 
 from docjax.types import DOCUMENT, QUERY, BeginsAsMean, Graphs, ModelBatch
 
@@ -33,18 +33,12 @@ class DocumentEncoder(nn.Module):
 
     @property
     def sparse(self) -> bool | None:
-        """Whether the document encoder reads graphs as edges; None: by their size."""
         return self.document.sparse
 
     @property
     def classifies(self) -> bool:
         """Whether there is a head that gives classes."""
         return self.head is not None and self.head.classifies
-
-    @property
-    def attends(self) -> bool:
-        """Whether the document encoder has attention to explain."""
-        return self.document.attends
 
     @property
     def parts(self) -> int:
@@ -62,21 +56,16 @@ class DocumentEncoder(nn.Module):
         if not self.frozen:
             return False
         segment = {"segment": param_shapes(self)["segment"]}
-        return all(
-            re.match(self.frozen, path) for path in flatten_dict(segment, sep="/")
-        )
+        paths = flatten_dict(segment, sep="/")
+        return all(re.match(self.frozen, path) for path in paths)
 
     def towers(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
         """The tower that reads each view; () for a segment encoder without towers."""
-        if self.segment.has_towers:
-            return self.segment.of_views(kinds)
-        return ()
+        return self.segment.of_views(kinds) if self.segment.has_towers else ()
 
     def tower(self, kind: str) -> int | None:
         """The tower that reads documents or queries; None without towers."""
-        if self.segment.has_towers:
-            return self.segment.of_kind(kind)
-        return None
+        return self.segment.of_kind(kind) if self.segment.has_towers else None
 
     def segments(
         self,
@@ -126,8 +115,7 @@ class DocumentEncoder(nn.Module):
     ) -> Float[Array, "v b f"]:
         """The vectors of all views; `kinds` tells documents from queries.
 
-        The document encoder reads all document views together. The vectors of queries
-        are repeated where a document has several.
+        The vectors of queries are repeated where a document has several.
         """
         if QUERY not in kinds:
             return self.document.views(vectors, lengths, places, graphs, keys)
@@ -145,39 +133,22 @@ class DocumentEncoder(nn.Module):
     def outputs(
         self, documents: Float[Array, "v b d"], key: jax.Array | None = None
     ) -> Float[Array, "_ b f"]:
-        """What the objective reads: the views after the head, if there is a head. A
-        head may append its predictions to the views."""
+        """What the objective reads: the views after the head, which may append more."""
         return documents if self.head is None else self.head(documents, key)
 
-    def token_loss(
-        self,
-        tokens: Int[Array, "n t"],
-        lengths: Int[Array, " n"],
-        places: Int[Array, "n 2"],
-        positions: Int[Array, "n a"],
-        answers: Int[Array, "n a"],
-        keys: jax.Array | None = None,
-    ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-        """The summed loss of masked tokens, and the number of right predictions."""
-        return self.segment.token_loss(
-            tokens, lengths, places, positions, answers, keys
-        )
+    def token_loss(self, *inputs: Any) -> tuple[Float[Array, ""], Float[Array, ""]]:
+        """See `TokenEncoder.token_loss`."""
+        return self.segment.token_loss(*inputs)
 
-    def attention(
-        self, vectors, lengths, graphs: Graphs
-    ) -> list[Float[Array, "*s h i i"]]:
-        """Each layer's attention over the nodes."""
-        return self.document.nodes(vectors, lengths, graphs)[1]
+    def attention(self, *inputs: Any) -> list[Float[Array, "*s h i i"]]:
+        """Each layer's attention over the nodes, see `GraphAttention.nodes`."""
+        return self.document.nodes(*inputs)[1]
 
     def cross_attention(
-        self,
-        queries: Float[Array, "p d"],
-        keys: Float[Array, "q d"],
-        real: Bool[Array, " q"],
+        self, *inputs: Any
     ) -> tuple[Float[Array, "p d"], Float[Array, "p q"]]:
-        """The chunks of one section after attention to those of another, and its
-        weights."""
-        return self.document.cross_attention(queries, keys, real)
+        """See `ChunkEncoder.cross_attention`."""
+        return self.document.cross_attention(*inputs)
 
     def predictions(self, vectors: Float[Array, "*s f"]) -> Int[Array, "*s"]:
         """The head's class for each document vector."""
@@ -210,10 +181,8 @@ def plain(encoder: DocumentEncoder, params: Any) -> Any:
 
 
 def fresh_params(encoder: DocumentEncoder, seed: int, known: Iterable[str] = ()) -> Any:
-    """Random parameters of an encoder, without those at the paths `known`.
-
-    These are not computed; the others do not depend on them.
-    """
+    """Random parameters of an encoder, without those at the paths `known`: these are
+    not computed, and the others do not depend on them."""
     return _init(encoder, jax.random.key(seed), frozenset(known))
 
 

@@ -52,8 +52,7 @@ def kept(
 
     The element at an index is the same in every `shape`.
     """
-    state = _mix(_words(keys) + jnp.uint32(site) * GOLDEN)
-    return _bytes(state, shape) >= dropped(rate)
+    return _bytes(_state(keys, site), shape) >= dropped(rate)
 
 
 def dropout_at(
@@ -66,7 +65,7 @@ def dropout_at(
     rate: float,
 ) -> Float[Array, "n h s c"]:
     """Attention weights of these queries and keys with dropout, as `kept` masks them."""
-    state = _mix(_words(keys) + jnp.uint32(site) * GOLDEN)
+    state = _state(keys, site)
     for index in (jnp.arange(x.shape[1]), queries, columns // 4):
         state = _mix(state[..., None] + (index + 1).astype(jnp.uint32) * GOLDEN)
     values = (state >> (8 * (columns % 4)).astype(jnp.uint32)) & 255
@@ -83,10 +82,10 @@ def scale(rate: float) -> float:
     return LEVELS / (LEVELS - dropped(rate))
 
 
-def _words(keys: Key[Array, " n"]) -> UInt32[Array, " n"]:
-    """Both words of each key, mixed into one word."""
+def _state(keys: Key[Array, " n"], site: int) -> UInt32[Array, " n"]:
+    """Both words of each key and the site, mixed into one word."""
     high, low = jnp.moveaxis(jax.random.key_data(keys), -1, 0)
-    return _mix(high) ^ low
+    return _mix((_mix(high) ^ low) + jnp.uint32(site) * GOLDEN)
 
 
 def _bytes(state: UInt32[Array, " n"], shape: tuple[int, ...]) -> Array:

@@ -1,9 +1,6 @@
 """The base of document encoders that encode each view of an example separately."""
 
 import flax.linen as nn
-from jaxtyping import Array, Float, Int, Key
-
-from docjax.types import Graphs
 
 
 class EachViewAlone(nn.Module):
@@ -14,14 +11,6 @@ class EachViewAlone(nn.Module):
     joins_views = False
     parts = 1
 
-    def views(
-        self,
-        vectors: Float[Array, "v b p d"],
-        lengths: Int[Array, "v b p"],
-        places: Int[Array, "v b p 2"],
-        graphs: Graphs,
-        keys: Key[Array, " b"] | None = None,
-    ) -> Float[Array, "v b f"]:
-        """The vector of every view; there is no dropout, so `keys` are not used."""
-        del keys
+    def views(self, vectors, lengths, places, graphs, keys=None):
+        del keys  # there is no dropout
         return self(vectors, lengths, places, graphs)

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float, Int
 from docjax.encoders.each_view import EachViewAlone
 from docjax.errors import UserError
 from docjax.kernels import EXACT
-from docjax.types import QUERY, Graphs
+from docjax.types import QUERY
 
 
 class FirstSegments(EachViewAlone):
@@ -63,14 +63,9 @@ class FirstSegments(EachViewAlone):
         return nn.LayerNorm(1e-5, name="normalization")(dense(vectors))
 
     def __call__(
-        self,
-        vectors: Float[Array, "*s p d"],
-        lengths: Int[Array, "*s p"],
-        places: Int[Array, "*s p 2"] | None = None,
-        graphs: Graphs | None = None,
+        self, vectors: Float[Array, "*s p d"], lengths: Int[Array, "*s p"], *unused: Any
     ) -> Float[Array, "*s f"]:
         """Document vectors, `parts` times as wide as a segment's."""
-        del places, graphs
         numbers = jnp.arange(self.parts)
         numbers = jnp.where(numbers < vectors.shape[-2], numbers, 0)
         missing = jnp.take(lengths, numbers, axis=-1) == 0
@@ -80,5 +75,4 @@ class FirstSegments(EachViewAlone):
         return each.reshape(*each.shape[:-2], -1)
 
     def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
-        """Query vectors: the vector of the query's one segment."""
         return self._each(vectors)

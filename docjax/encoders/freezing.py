@@ -18,8 +18,7 @@ def divided(params: Params, frozen: str) -> tuple[Params, Params]:
     parts: tuple[dict, dict] = {}, {}
     for path, array in flatten_dict(params, sep="/").items():
         parts[bool(frozen and re.match(frozen, path))][path] = array
-    trained, rest = (unflatten_dict(part, sep="/") for part in parts)
-    return trained, rest
+    return unflatten_dict(parts[0], sep="/"), unflatten_dict(parts[1], sep="/")
 
 
 def check(params: Params, frozen: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Bool, Float, Int, Key
+from jaxtyping import Array, Float, Int
 
 from docjax.encoders.pooling import weighted_mean
 from docjax.encoders.weight_decay import COMPONENTS
@@ -47,42 +47,33 @@ class FromMean(nn.Module):
 
     @property
     def words_alone(self) -> bool:
-        """Whether training leaves nothing of the transformer's vectors."""
         return self.words > 0 and self.share == 1
 
     @property
     def chooses_share(self) -> bool:
-        """Whether a run chooses the share of the words."""
         return self.words > 0 and self.share is None
 
     @property
     def unit_length(self) -> bool:
-        """Whether the vectors begin with length 1."""
         return bool(self.words or self.normalize)
 
     @property
     def sparse(self) -> bool | None:
-        """Whether the branch reads graphs as edges; None: by their size."""
         return None if self.branch is None else self.branch.sparse
 
     @property
     def attends(self) -> bool:
-        """Whether the branch has attention to explain."""
         return self.branch is not None and self.branch.attends
 
     @property
     def joins_views(self) -> bool:
-        """Whether a view of the branch attends to the next view."""
         return self.branch is not None and self.branch.joins_views
 
     def cross_attention(
-        self,
-        queries: Float[Array, "p d"],
-        keys: Float[Array, "q d"],
-        real: Bool[Array, " q"],
+        self, *inputs: Array
     ) -> tuple[Float[Array, "p d"], Float[Array, "p q"]]:
-        """The branch's attention from the chunks of one section to those of another."""
-        return self.branch.cross_attention(queries, keys, real)
+        """That of the branch, see `ChunkEncoder.cross_attention`."""
+        return self.branch.cross_attention(*inputs)
 
     @nn.nowrap
     def check_run(self, config: Any) -> None:
@@ -101,7 +92,6 @@ class FromMean(nn.Module):
 
     @nn.nowrap
     def begin(self, params: Any) -> Any:
-        """The parameters with which training begins: the words have their share."""
         if not self.words:
             return params
         if self.share is None:
@@ -144,28 +134,14 @@ class FromMean(nn.Module):
             mean = unit(mean)
         width = mean.shape[-1]
         if self.turn:
-            dense = nn.Dense(
-                width,
-                use_bias=False,
-                precision=EXACT,
-                kernel_init=nn.initializers.orthogonal(),
-                name="turn",
-            )
-            mean = dense(mean)
+            mean = _linear("turn", width, nn.initializers.orthogonal())(mean)
         if self.components:
             identity = lambda key: jnp.eye(width)
             rotation = jax.lax.stop_gradient(self.param(COMPONENTS, identity))
             mean = jnp.matmul(mean, rotation, precision=EXACT)
         if branch is None:
             return mean
-        added = nn.Dense(
-            width,
-            use_bias=False,
-            precision=EXACT,
-            kernel_init=nn.initializers.zeros,
-            name="add",
-        )
-        return mean + added(branch)
+        return mean + _linear("add", width, nn.initializers.zeros)(branch)
 
     def __call__(
         self,
@@ -182,24 +158,17 @@ class FromMean(nn.Module):
         """Query vectors: a query is a document of one segment."""
         return self._joined(vectors, self.branch and self.branch.query(vectors))
 
-    def views(
-        self,
-        vectors: Float[Array, "v b p d"],
-        lengths: Int[Array, "v b p"],
-        places: Int[Array, "v b p 2"],
-        graphs: Graphs,
-        keys: Key[Array, " b"] | None = None,
-    ) -> Float[Array, "v b d"]:
-        """The vector of every view; the branch may join the views of an example."""
+    def views(self, vectors, lengths, places, graphs, keys=None):
         inputs = vectors, lengths, places, graphs, keys
         branch = self.branch and self.branch.views(*inputs)
         return self._joined(weighted_mean(vectors, lengths), branch)
 
-    def nodes(
-        self,
-        vectors: Float[Array, "*s p d"],
-        lengths: Int[Array, "*s p"],
-        graphs: Graphs,
-    ) -> tuple[Float[Array, "*s i f"], list[jax.Array | None]]:
-        """Nodes and attention of the branch, see `GraphAttention.nodes`."""
-        return self.branch.nodes(vectors, lengths, graphs)
+    def nodes(self, *inputs: Any) -> tuple[Float[Array, "*s i f"], list[Array | None]]:
+        """Those of the branch, see `GraphAttention.nodes`."""
+        return self.branch.nodes(*inputs)
+
+
+def _linear(name: str, width: int, begin: nn.initializers.Initializer) -> nn.Dense:
+    return nn.Dense(
+        width, use_bias=False, precision=EXACT, kernel_init=begin, name=name
+    )

@@ -1,8 +1,7 @@
 """Graph attention over a document node and its segments (graph-roberta, Eq. 1-3).
 
 Graphs of up to a few hundred nodes use dense, masked attention. Larger sparse graphs
-use edges and segment sums. Both give the same vectors, and the size decides. `docjax.data.graphs` builds the
-graphs.
+use edges and segment sums. Both give the same vectors. `data/graphs.py` builds graphs.
 """
 
 import flax.linen as nn
@@ -43,16 +42,9 @@ class GraphAttention(EachViewAlone):
     def setup(self) -> None:
         self._check()
         self.node = nn.Dense(self.width, precision=EXACT, name="node")
+        given = self.width, self.heads, self.merge, self.residual, self.bias
         self.attend = [
-            GraphAttentionLayer(
-                self.width,
-                self.heads,
-                self.merge,
-                self.residual,
-                self.bias,
-                name=f"layer_{i}",
-            )
-            for i in range(self.layers)
+            GraphAttentionLayer(*given, name=f"layer_{i}") for i in range(self.layers)
         ]
 
     def __call__(
@@ -81,9 +73,8 @@ class GraphAttention(EachViewAlone):
             raise UserError("graph attention without a graph: set --config.graph.fn")
         mask = (lengths > 0)[..., None]
         nodes = jnp.where(mask, jnp.tanh(self.node(vectors)), 0)
-        document = nodes.sum(-2, keepdims=True) / jnp.maximum(
-            mask.sum(-2, keepdims=True), 1
-        )
+        count = jnp.maximum(mask.sum(-2, keepdims=True), 1)
+        document = nodes.sum(-2, keepdims=True) / count
         nodes = jnp.concatenate([document, nodes], axis=-2)
         weights = []
         for i, layer in enumerate(self.attend):
@@ -94,7 +85,6 @@ class GraphAttention(EachViewAlone):
         return nodes, weights
 
     def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s f"]:
-        """Query vectors: the node without attention."""
         return jnp.tanh(self.node(vectors))
 
     def _check(self) -> None:
@@ -137,9 +127,8 @@ class GraphAttentionLayer(nn.Module):
         spread = nn.initializers.normal(2.0 / (k * (self.heads + 1)) ** 0.5)
         sender = self.param("sender", spread, (self.heads, k))
         receiver = self.param("receiver", spread, (self.heads, k))
-        sent = jnp.matmul(nodes, kernel, precision=EXACT).reshape(
-            *nodes.shape[:-1], self.heads, k
-        )
+        sent = jnp.matmul(nodes, kernel, precision=EXACT)
+        sent = sent.reshape(*nodes.shape[:-1], self.heads, k)
         from_sender = jnp.einsum("...ihk,hk->...ih", sent, sender, precision=EXACT)
         to_receiver = jnp.einsum("...ihk,hk->...ih", sent, receiver, precision=EXACT)
         if adjacency is not None:
@@ -176,9 +165,8 @@ def _sparse(sent, from_sender, to_receiver, edges):
     senders, receivers = edges[:, 0], edges[:, 1]
     real = senders >= 0
     receivers = jnp.where(real, receivers, nodes)  # ignored edges end at an extra node
-    scores = nn.leaky_relu(
-        from_sender[senders] + to_receiver[jnp.minimum(receivers, nodes - 1)], 0.2
-    )
+    scores = from_sender[senders] + to_receiver[jnp.minimum(receivers, nodes - 1)]
+    scores = nn.leaky_relu(scores, 0.2)
     weights = jraph.segment_softmax(scores, receivers, nodes + 1)
     messages = jnp.where(real[:, None, None], weights[..., None] * sent[senders], 0)
     return jraph.segment_sum(messages, receivers, nodes + 1)[:nodes]

@@ -134,9 +134,8 @@ class Embeddings(nn.Module):
             shared = shared + types[0]
         x = Table(self.vocabulary, self.width, name="tokens")()[tokens] + shared
         # The place of a segment in its document (CoLDE, 3.2).
-        for axis, (name, rows) in enumerate(
-            (("sections", self.sections), ("chunks", self.chunks))
-        ):
+        of_places = ("sections", self.sections), ("chunks", self.chunks)
+        for axis, (name, rows) in enumerate(of_places):
             if rows:
                 table = Table(rows, self.width, name=name)()
                 x = x + table[jnp.minimum(places[:, axis], rows - 1)][:, None]
@@ -264,14 +263,9 @@ class PostNorm(nn.Module):
     def setup(self) -> None:
         self.check_keywords(tuple(ACTIVATIONS))
         self.check_heads()
+        rows = self.positions, self.position_offset, self.types
         self.embeddings = Embeddings(
-            self.vocabulary,
-            self.width,
-            self.positions,
-            self.position_offset,
-            self.types,
-            self.epsilon,
-            *self.place_rows,
+            self.vocabulary, self.width, *rows, self.epsilon, *self.place_rows
         )
         if self.masked_lm:
             # BERT's head has the activation of its layers, RoBERTa's has gelu.
@@ -296,12 +290,6 @@ class PostNorm(nn.Module):
 
     def _layer(self, number: int) -> Layer:
         site = 1 + SITES * number
-        feed_forward = FeedForward(
-            self.hidden,
-            self.epsilon,
-            self.activation,
-            self.dropout,
-            site + 2,
-            parent=None,
-        )
+        sizes = self.hidden, self.epsilon, self.activation, self.dropout
+        feed_forward = FeedForward(*sizes, site + 2, parent=None)
         return Layer(self.attending(number, site), feed_forward)

@@ -5,13 +5,14 @@ of its own: it sees every token, and every token sees it. Hugging Face's model d
 same with a `global_attention_mask` of 1 at the first token.
 """
 
+from collections.abc import Callable
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
-from docjax.encoders.attention import NEVER, attention
-from docjax.encoders.blocks import einsum
+from docjax.encoders.blocks import NEVER, einsum
 from docjax.encoders.dropout import dropout, dropout_at, dropped
 from docjax.encoders.layers import Dense, Norm, PostNorm, Projection
 from docjax.encoders.token_encoder import TokenEncoder
@@ -41,9 +42,8 @@ class GlobalAttention(nn.Module):
         by_head = lambda kernel: kernel.astype(x.dtype).reshape(d, self.heads, width)
         q = Dense(d, name="query")(x[:, 0]).reshape(n, self.heads, width)
         kernel, _ = Projection(d, name="key")(d)
-        asked = einsum(
-            "nhk,dhk->nhd", (q * width**-0.5).astype(x.dtype), by_head(kernel)
-        )
+        q = (q * width**-0.5).astype(x.dtype)
+        asked = einsum("nhk,dhk->nhd", q, by_head(kernel))
         # The bias of the keys is the same for all tokens, so the softmax cancels it.
         scores = einsum("nhd,ntd->nht", asked.astype(x.dtype), x)
         padding = jnp.arange(t) >= lengths[:, None, None]
@@ -64,8 +64,7 @@ class Attention(nn.Module):
     epsilon: float
     dropout: float
     attention_dropout: float
-    window: int
-    kernel: str
+    attend: Callable
     site: int
 
     @nn.compact
@@ -82,16 +81,8 @@ class Attention(nn.Module):
         )
         out = sees_all(x, lengths, keys).astype(x.dtype)[:, None]
         if not first or self.is_initializing():
-            near = attention(
-                *(split(name) for name in ("query", "key", "value")),
-                lengths,
-                window=self.window,
-                shared=1,
-                keys=keys,
-                site=self.site,
-                rate=self.attention_dropout,
-                kernel=self.kernel,
-            ).reshape(n, t, d)
+            heads = map(split, ("query", "key", "value"))
+            near = self.attend(*heads, lengths, keys=keys).reshape(n, t, d)
             out = out if first else jnp.concatenate([out, near[:, 1:]], axis=1)
         asking = x[:, : out.shape[1]]
         out = Dense(d, name="output")(out.reshape(-1, d)).reshape(out.shape)
@@ -114,16 +105,9 @@ class Longformer(PostNorm, TokenEncoder):
     window: int | tuple[int, ...] = 512
 
     def attending(self, number: int, site: int) -> Attention:
-        return Attention(
-            self.heads,
-            self.epsilon,
-            self.dropout,
-            self.attention_dropout,
-            self._windows()[number],
-            self.attention,
-            site,
-            parent=None,
-        )
+        sizes = self.heads, self.epsilon, self.dropout, self.attention_dropout
+        attend = self.attend_at(site, window=self._windows()[number], shared=1)
+        return Attention(*sizes, attend, site, parent=None)
 
     @nn.nowrap
     def with_layers(self, count: int) -> "Longformer":

@@ -63,14 +63,9 @@ def _stacked(cell: Cell) -> dict[str, Array]:
 
 
 @jax.custom_vjp
-def _run(
-    first: Float[Array, "t n k"],
-    second: Float[Array, "t n k"],
-    kernels: Float[Array, "2 h k"],
-    bias: Float[Array, "2 1 k"],
-    real: Bool[Array, "t 2 n 1"],
-) -> Float[Array, "2 n h"]:
-    """The states after all steps, from the inputs of both directions."""
+def _run(first, second, kernels, bias, real) -> Float[Array, "2 n h"]:
+    """The states after all steps, from the inputs of both directions, [t n k] each, the
+    kernels [2 h k] and biases [2 1 k], and which steps are real [t 2 n 1]."""
     return _forward(first, second, kernels, bias, real, keep=False)[0]
 
 
@@ -131,8 +126,6 @@ def _backward(kept, d_last):
 _run.defvjp(_forward, _backward)
 
 
-def _product(
-    states: Float[Array, "2 n i"], kernels: Float[Array, "2 i o"]
-) -> Float[Array, "2 n o"]:
+def _product(states, kernels) -> Float[Array, "2 n o"]:
     """The product of each direction with its own kernel."""
     return jnp.einsum("dni,dio->dno", states, kernels, precision=EXACT)

@@ -12,9 +12,8 @@ from collections.abc import Callable
 import flax.linen as nn
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int
 
-from docjax.encoders.attention import attention
 from docjax.encoders.dropout import dropout
 from docjax.encoders.layers import (
     ACTIVATIONS,
@@ -54,17 +53,15 @@ class Attention(nn.Module):
     heads: int
     epsilon: float
     dropout: float
-    attention_dropout: float
     window: int | None
     normalized: bool  # the first layer reads embeddings, which are normalized already
-    kernel: str
+    attend: Callable
     site: int
 
     @nn.compact
     def __call__(self, x, lengths, keys, rotation, dtype, first):
-        if self.normalized:
-            y = x
-        else:
+        y = x
+        if not self.normalized:
             y = Norm(self.epsilon, bias=False, name="norm")(x)
         y = y.astype(dtype)
         n, _, d = y.shape
@@ -80,17 +77,8 @@ class Attention(nn.Module):
             x.astype(dtype).reshape(n, -1, self.heads, d // self.heads)
             for x in (q, k, v)
         )
-        out = attention(
-            rotation(q),
-            rotation(k),
-            v,
-            jnp.minimum(lengths, k.shape[1]),
-            window=self.window,
-            keys=keys,
-            site=self.site,
-            rate=self.attention_dropout,
-            kernel=self.kernel,
-        )
+        lengths = jnp.minimum(lengths, k.shape[1])
+        out = self.attend(rotation(q), rotation(k), v, lengths, keys=keys)
         out = Dense(d, bias=False, name="output")(out.reshape(-1, d)).reshape(n, -1, d)
         return x[:, : out.shape[1]] + dropout(out, keys, self.site + 1, self.dropout)
 
@@ -111,9 +99,8 @@ class GatedFeedForward(nn.Module):
         inner = Dense(2 * self.hidden, bias=False, name="inner")(y.reshape(-1, d))
         activated = functools.partial(_gated, ACTIVATIONS[self.activation])
         gated = materialize(recomputed(activated, inner, dtype))
-        gated = dropout(
-            gated.reshape(*x.shape[:2], self.hidden), keys, self.site, self.dropout
-        )
+        gated = gated.reshape(*x.shape[:2], self.hidden)
+        gated = dropout(gated, keys, self.site, self.dropout)
         out = Dense(d, bias=False, name="outer")(gated.reshape(-1, self.hidden))
         return x + out.reshape(x.shape)
 
@@ -167,19 +154,11 @@ class ModernBert(TokenEncoder):
         self.layer = [self._layer(i) for i in range(self.layers)]
         self.norm = Norm(self.epsilon, bias=False)
 
-    def states(
-        self,
-        tokens: Int[Array, "n t"],
-        lengths: Int[Array, " n"],
-        places: Int[Array, "n 2"] | None,
-        keys: Key[Array, " n"] | None,
-        first: bool = False,
-    ) -> Float[Array, "n s d"]:
+    def states(self, tokens, lengths, places, keys, first=False):
         t, width = tokens.shape[1], self.width // self.heads
         self.check_length(t)
-        local, of_all = (
-            Rotation(t, width, theta) for theta in (self.local_theta, self.theta)
-        )
+        local = Rotation(t, width, self.local_theta)
+        of_all = Rotation(t, width, self.theta)
         # The sum over the layers stays float32.
         x = dropout(self.embeddings(tokens), keys, 0, self.dropout)
         for i, layer in enumerate(self.layer):
@@ -190,26 +169,12 @@ class ModernBert(TokenEncoder):
 
     def _layer(self, number: int) -> PreNormLayer:
         site = 1 + SITES * number
-        attend = Attention(
-            self.heads,
-            self.epsilon,
-            self.dropout,
-            self.attention_dropout,
-            self.window if number % self.global_every else None,
-            number == 0,
-            self.attention,
-            site,
-            parent=None,
-        )
-        feed = GatedFeedForward(
-            self.hidden,
-            self.epsilon,
-            self.activation,
-            self.dropout,
-            site + 2,
-            parent=None,
-        )
-        return PreNormLayer(attend, feed)
+        window = self.window if number % self.global_every else None
+        sizes = self.heads, self.epsilon, self.dropout, window
+        attend = self.attend_at(site, window=window)
+        attention = Attention(*sizes, number == 0, attend, site, parent=None)
+        sizes = self.hidden, self.epsilon, self.activation, self.dropout
+        return PreNormLayer(attention, GatedFeedForward(*sizes, site + 2, parent=None))
 
     def _check(self) -> None:
         for name in ("window", "global_every"):

@@ -49,11 +49,9 @@ def trained(
     order: Int[Array, "_ _ b"],
     key: jax.Array,
 ) -> Any:
-    """The parameters after the best epoch; all epochs are one program.
+    """The parameters after the best epoch, by the rows `held`; all are one program.
 
-    Args:
-      held: the rows that choose the epoch.
-      order: the rows that each step of each epoch reads; -1 is none.
+    `order` has the rows that each step of each epoch reads; -1 is none.
     """
     optimizer = optax.adamw(learning_rate, weight_decay=weight_decay, mask=decays)
 
@@ -79,18 +77,10 @@ def trained(
     return best
 
 
-def _loss(
-    params: Any,
-    model: Perceptron,
-    vectors: Float[Array, "c d"],
-    labels: Int[Array, " c"],
-    rows: Int[Array, " b"],
-    key: jax.Array,
-) -> Float[Array, ""]:
+def _loss(params, model, vectors, labels, rows, key) -> Float[Array, ""]:
     """The mean cross-entropy of the documents at `rows`; -1 is none."""
-    scores = model.apply(
-        {"params": params}, vectors[rows], train=True, rngs={"dropout": key}
-    )
+    given = {"params": params}, vectors[rows]
+    scores = model.apply(*given, train=True, rngs={"dropout": key})
     losses = optax.softmax_cross_entropy_with_integer_labels(scores, labels[rows])
     real = rows >= 0
     return jnp.where(real, losses, 0).sum() / real.sum()

@@ -1,5 +1,7 @@
 """A document encoder without parameters (the mean), and training heads."""
 
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -7,7 +9,6 @@ from jaxtyping import Array, Float, Int
 
 from docjax.encoders.each_view import EachViewAlone
 from docjax.kernels import EXACT, unit
-from docjax.types import Graphs
 
 
 def weighted_mean(
@@ -30,17 +31,11 @@ class Mean(EachViewAlone):
 
     @nn.compact
     def __call__(
-        self,
-        vectors: Float[Array, "*s p d"],
-        lengths: Int[Array, "*s p"],
-        places: Int[Array, "*s p 2"] | None = None,
-        graphs: Graphs | None = None,
+        self, vectors: Float[Array, "*s p d"], lengths: Int[Array, "*s p"], *unused: Any
     ) -> Float[Array, "*s d"]:
-        del places, graphs
         return self.query(weighted_mean(vectors, lengths))
 
     def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
-        """Query vectors: the vector of the query's one segment."""
         return unit(vectors) if self.normalize else vectors
 
 
@@ -71,9 +66,8 @@ class TrainingHead(nn.Module):
         self, vectors: Float[Array, "*s d"], key: jax.Array | None = None
     ) -> Float[Array, "*s d"]:
         del key
-        return jnp.tanh(
-            nn.Dense(vectors.shape[-1], precision=EXACT, name="dense")(vectors)
-        )
+        dense = nn.Dense(vectors.shape[-1], precision=EXACT, name="dense")
+        return jnp.tanh(dense(vectors))
 
 
 class Predictor(nn.Module):
@@ -94,14 +88,11 @@ class Predictor(nn.Module):
         self, vectors: Float[Array, "v b d"], key: jax.Array | None = None
     ) -> Float[Array, "_ b d"]:
         inputs = nn.Dropout(self.dropout, deterministic=key is None)(vectors, rng=key)
-        inner = nn.Dense(self.hidden, use_bias=False, precision=EXACT, name="inner")(
-            inputs
-        )
+        dense = nn.Dense(self.hidden, use_bias=False, precision=EXACT, name="inner")
+        inner = dense(inputs)
         mean, square = inner.mean(1, keepdims=True), inner.var(1, keepdims=True)
         scale = self.param("scale", nn.initializers.ones, (self.hidden,))
         shift = self.param("shift", nn.initializers.zeros, (self.hidden,))
         inner = (inner - mean) * jax.lax.rsqrt(square + 1e-5) * scale + shift
-        predictions = nn.Dense(vectors.shape[-1], precision=EXACT, name="outer")(
-            nn.relu(inner)
-        )
-        return jnp.concatenate([vectors, predictions])
+        dense = nn.Dense(vectors.shape[-1], precision=EXACT, name="outer")
+        return jnp.concatenate([vectors, dense(nn.relu(inner))])

@@ -11,6 +11,7 @@ from flax.traverse_util import flatten_dict
 from docjax.encoders.document import DocumentEncoder, param_shapes
 from docjax.errors import UserError
 from docjax.parts.annotations import LARGEST
+from docjax.parts.protocols import missing
 from docjax.types import DocumentEncoder as OfDocuments
 from docjax.types import SegmentEncoder
 
@@ -31,11 +32,8 @@ def check_sizes(node: Any, source: Path) -> None:
 
 
 def shapes(encoder: Any, source: Path) -> Any:
-    """The shapes and types of an encoder's parameters, as a nested dict.
-
-    Raises:
-      UserError: if the encoder cannot be built; `source` is the file that describes it.
-    """
+    """The shapes and types of an encoder's parameters, as a nested dict. Raises
+    UserError if the encoder cannot be built; `source` is the file that describes it."""
     check_kind(encoder, source)
     try:
         return param_shapes(encoder)
@@ -74,22 +72,17 @@ def check_kind(encoder: Any, source: Path) -> None:
     segment = encoder.segment
     if getattr(segment, "has_towers", False):
         segment = segment.encoder
-    if missing := _missing(segment, SegmentEncoder):
-        raise UserError(
-            f"{source}: encoder.segment {type(segment).__name__} has no {missing}: take "
-            "docjax.encoders.transformer.Transformer, or inherit "
-            "docjax.encoders.segment_defaults.SegmentDefaults"
-        )
-    if missing := _missing(encoder.document, OfDocuments):
-        raise UserError(
-            f"{source}: encoder.document {type(encoder.document).__name__} has no "
-            f"{missing}: take docjax.encoders.pooling.Mean, or inherit "
-            "docjax.encoders.each_view.EachViewAlone"
-        )
+    mend = "transformer.Transformer", "segment_defaults.SegmentDefaults"
+    _check_part(source, "segment", segment, SegmentEncoder, *mend)
+    mend = "pooling.Mean", "each_view.EachViewAlone"
+    _check_part(source, "document", encoder.document, OfDocuments, *mend)
 
 
-def _missing(part: Any, protocol: type) -> str:
-    """The names in a protocol that a part lacks."""
-    names = {*protocol.__annotations__, *vars(protocol)}
-    lacking = [n for n in names if not n.startswith("_") and not hasattr(part, n)]
-    return ", ".join(sorted(lacking))
+def _check_part(source, name, part, protocol, stock, base) -> None:
+    """Raises UserError if a part lacks something of its protocol."""
+    if lacking := missing(part, protocol):
+        raise UserError(
+            f"{source}: encoder.{name} {type(part).__name__} has no "
+            f"{', '.join(sorted(lacking))}: take docjax.encoders.{stock}, or inherit "
+            f"docjax.encoders.{base}"
+        )

@@ -45,27 +45,22 @@ def _kernel(
 ) -> Callable:
     """The kernel of one row: q, k, v [h t k], and a segment number of each token."""
     # Imported for TPUs alone: this takes .3 s.
-    from jax.experimental.pallas.ops.tpu.splash_attention import (
-        splash_attention_kernel as kernels,
-    )
-    from jax.experimental.pallas.ops.tpu.splash_attention import (
-        splash_attention_mask as masks,
-    )
+    from jax.experimental.pallas.ops.tpu import splash_attention as kernels
 
     shape = tokens, tokens
     if reach is None:
-        seen = masks.FullMask(shape)
+        seen = kernels.FullMask(shape)
     else:
-        seen = masks.LocalMask(shape, (reach, reach), 0)
+        seen = kernels.LocalMask(shape, (reach, reach), 0)
         if shared:
             first = np.broadcast_to(np.arange(tokens) < shared, shape)
-            seen = seen | masks.NumpyMask(first)
+            seen = seen | kernels.NumpyMask(first)
     size = next(size for size in BLOCKS if tokens % size == 0)
     names = ("block_q", "block_kv", "block_kv_compute", "block_q_dkv", "block_kv_dkv")
     names += ("block_kv_dkv_compute", "block_q_dq", "block_kv_dq")
     with jax.ensure_compile_time_eval():  # its arrays outlive this trace
         made = kernels.make_splash_mha(
-            masks.MultiHeadMask([seen] * heads),
+            kernels.MultiHeadMask([seen] * heads),
             head_shards=1,
             q_seq_shards=1,
             block_sizes=kernels.BlockSizes(**dict.fromkeys(names, size)),

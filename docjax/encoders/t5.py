@@ -13,7 +13,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float, Int, Key
+from jaxtyping import Array, Float, Int
 
 from docjax.encoders.blocks import NEVER, einsum
 from docjax.encoders.dropout import dropout, dropped, kept, scale
@@ -133,14 +133,7 @@ class T5(TokenEncoder):
         self.layer = [self._layer(number) for number in range(self.layers)]
         self.norm = RootMeanSquare(self.epsilon)
 
-    def states(
-        self,
-        tokens: Int[Array, "n t"],
-        lengths: Int[Array, " n"],
-        places: Int[Array, "n 2"] | None,
-        keys: Key[Array, " n"] | None,
-        first: bool = False,
-    ) -> Float[Array, "n s d"]:
+    def states(self, tokens, lengths, places, keys, first=False):
         t = tokens.shape[1]
         self.check_length(t)
         numbers = buckets(t, self.buckets, self.farthest)
@@ -154,19 +147,17 @@ class T5(TokenEncoder):
 
     def _layer(self, number: int) -> PreNormLayer:
         site = 1 + SITES * number
-        attend = Attention(
+        rates = self.epsilon, self.dropout
+        attention = Attention(
             self.heads,
             self.head_width,
-            self.epsilon,
-            self.dropout,
+            *rates,
             self.attention_dropout,
             site,
             parent=None,
         )
-        feed = FeedForward(
-            self.hidden, self.epsilon, self.dropout, site + 2, parent=None
-        )
-        return PreNormLayer(attend, feed)
+        feed = FeedForward(self.hidden, *rates, site + 2, parent=None)
+        return PreNormLayer(attention, feed)
 
 
 def buckets(tokens: int, count: int, farthest: int) -> Int[np.ndarray, "t t"]:

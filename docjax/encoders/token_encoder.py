@@ -4,11 +4,16 @@ The module of each family gives the states; `layers.PostNorm` does so for those 
 BERT's layers.
 """
 
+import functools
+from collections.abc import Callable
+from typing import Any
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, Key
 
+from docjax.encoders.attention import attention
 from docjax.encoders.segment_defaults import SegmentDefaults
 from docjax.errors import UserError
 from docjax.kernels import unit
@@ -146,16 +151,15 @@ class TokenEncoder(SegmentDefaults):
         masked = masked.reshape(-1, self.width).astype(self.dtype)
         return self.predict(masked, jnp.asarray(words))
 
-    def states(
-        self,
-        tokens: Int[Array, "n t"],
-        lengths: Int[Array, " n"],
-        places: Int[Array, "n 2"] | None,
-        keys: Key[Array, " n"] | None,
-        first: bool = False,
-    ) -> Float[Array, "n s d"]:
+    def states(self, tokens, lengths, places, keys, first=False):
         """The states of all tokens, of any value at padding; `first`: of the first."""
         raise NotImplementedError
+
+    @nn.nowrap
+    def attend_at(self, site: int, **options: Any) -> Callable:
+        """`attention` with this encoder's kernel, and its dropout at `site`."""
+        fixed = dict(site=site, rate=self.attention_dropout, kernel=self.attention)
+        return functools.partial(attention, **fixed, **options)
 
     @nn.nowrap
     def with_layers(self, count: int) -> "TokenEncoder":

@@ -83,10 +83,8 @@ class Towers(SegmentDefaults):
 
 
 def read_by_inference(encoder: Any, params: Any) -> tuple[Any, Any]:
-    """A document encoder and its parameters without the copy that only training reads.
-
-    Of two copies by view, inference reads the second one; two towers by kind stay.
-    """
+    """A document encoder and its parameters without the copy that only training reads:
+    of two copies by view the second one stays, and two towers by kind both stay."""
     segment = encoder.segment
     if not (segment.has_towers and segment.by == "view"):
         return encoder, params

@@ -6,9 +6,6 @@ equal those of Hugging Face's models. Attention is in `attention.py`, the layers
 `huggingface/names.py`.
 """
 
-import functools
-
-from docjax.encoders.attention import attention
 from docjax.encoders.layers import PostNorm, SelfAttention
 from docjax.encoders.token_encoder import TokenEncoder
 
@@ -32,12 +29,8 @@ class Transformer(PostNorm, TokenEncoder):
     chosen = (*TokenEncoder.chosen, "sections", "chunks")
 
     def attending(self, number: int, site: int) -> SelfAttention:
-        attend = functools.partial(
-            attention, site=site, rate=self.attention_dropout, kernel=self.attention
-        )
-        return SelfAttention(
-            self.heads, self.epsilon, self.dropout, attend, site, parent=None
-        )
+        sizes = self.heads, self.epsilon, self.dropout
+        return SelfAttention(*sizes, self.attend_at(site), site, parent=None)
 
     @property
     def place_rows(self) -> tuple[int, int]:

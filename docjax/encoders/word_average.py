@@ -28,10 +28,6 @@ class WordAverage(SegmentDefaults):
     vocabulary: int
     width: int = 100
 
-    @nn.nowrap
-    def check_training(self, tokens: int) -> None:
-        """Any segment can be read."""
-
     def setup(self) -> None:
         if self.width < 1:
             raise UserError(

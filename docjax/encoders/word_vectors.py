@@ -24,10 +24,6 @@ class WordVectors(SegmentDefaults):
     vocabulary: int
     width: int
 
-    @nn.nowrap
-    def check_training(self, tokens: int) -> None:
-        """Any segment can be read."""
-
     @nn.compact
     def __call__(
         self,

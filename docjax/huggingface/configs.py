@@ -30,11 +30,8 @@ MOST = 2**31 - 1  # the largest value of any size
 
 
 def similarity(config: Mapping[str, Any], source: str) -> str:
-    """ "cosine" or "dot", as a config_sentence_transformers.json says.
-
-    Raises:
-      UserError: for another similarity.
-    """
+    """ "cosine" or "dot", as a config_sentence_transformers.json says. Raises UserError
+    for another similarity."""
     name = config.get("similarity_fn_name") or "cosine"
     if name not in SIMILARITIES:
         raise UserError(
@@ -74,11 +71,8 @@ def prompts(
 def sizes(
     config: Mapping[str, Any], source: str, names: Mapping[str, str] = SIZES
 ) -> dict[str, int]:
-    """The sizes by our names; `names` has theirs. The heads share the width.
-
-    Raises:
-      UserError: for an impossible size.
-    """
+    """The sizes by our names; `names` has theirs. The heads share the width. Raises
+    UserError for an impossible size."""
     found = {ours: size(config, theirs, source) for ours, theirs in names.items()}
     if found["width"] % found["heads"]:
         raise UserError(

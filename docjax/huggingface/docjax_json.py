@@ -66,9 +66,6 @@ def pooling(facts: Mapping[str, Any], folder: Path) -> tuple[str, bool, dict[str
     """Pooling of the segment encoder, whether its vectors have length 1, and the
     keywords of the dense layer between them; {} without that layer.
 
-    Args:
-      facts: what `read` gives for the folder.
-
     Raises:
       UserError: if the segment encoder is not a transformer.
     """

@@ -44,16 +44,18 @@ def write_params(folder: Path, encoder: DocumentEncoder, params: Any) -> None:
 
 
 def read_params(folder: Path, encoder: Any) -> dict[str, Any]:
-    """The parameters that inference reads, nested, float32.
-
-    Raises:
-      UserError: if the tensors do not fit the encoder.
-    """
+    """The parameters that inference reads, nested, float32. Raises UserError if the
+    tensors do not fit the encoder."""
     expected = _read_by_inference(encoder, shapes(encoder, folder / FACTS))
     table = _table(encoder)
     with files.tensors(_weights(folder)) as tensors:
         _check_tensors(folder, tensors, expected, table)
-        flat = {path: _read(tensors, path, table) for path in expected}
+        flat = {
+            path: names.read(tensors[table[path]], path)
+            if path in table
+            else tensors[path][:].astype(np.float32)
+            for path in expected
+        }
     return unflatten_dict(flat, sep="/")
 
 
@@ -73,20 +75,12 @@ def _check_tensors(
         )
     for path, name in expected_names.items():
         got, want = tuple(tensors[name].get_shape()), expected[path].shape
-        if path in table and names.swapped(path):
-            want = want[::-1]
+        want = names.shape_in_file(path, want) if path in table else want
         if got != want:
             raise UserError(
                 f"{folder}: {name} has shape {list(got)}, but {FACTS} asks "
                 f"for {list(want)}; export the model again"
             )
-
-
-def _read(
-    tensors: Mapping[str, Any], path: str, table: Mapping[str, str]
-) -> np.ndarray:
-    tensor = tensors[table.get(path, path)][:].astype(np.float32)
-    return np.ascontiguousarray(names.swap(path, tensor) if path in table else tensor)
 
 
 def _read_by_inference(encoder: DocumentEncoder, params: Any) -> dict[str, Any]:

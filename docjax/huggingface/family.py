@@ -21,47 +21,36 @@ from docjax.huggingface.names import Names
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Family:
-    """A kind of segment encoder, in docjax and in other libraries.
+    """A kind of segment encoder, in docjax and in other libraries."""
 
-    Attributes:
-      module: our class.
-      names: the names of the tensors.
-      exported_as: the class of `docjax/export/torch_segment_encoders.py` that gives the
-        same vectors in an exported folder.
-      sentence_module: the module of sentence-transformers that gives the same vectors,
-        "Transformer" or "StaticEmbedding"; None if no stock module does.
-      training_only: beginnings of parameter paths that only training reads; exports
-        leave them out. A head that predicts masked tokens (`names.masked_lm`) is
-        exported if the segment encoder has one.
-      fixed: keywords that tell this family from others of its class. An encoder is of
-        the family with the most keywords that hold.
-      architectures: model_type of config.json -> class of transformers. Exports write
-        the first. Empty if transformers has no such model; the two functions are then
-        None.
-      auto_class: the class of transformers that reads an export.
-      model_keywords: what that class needs to leave out a pooler that docjax lacks.
-      takes_positions: whether that class takes `position_ids`.
-      first_sees_all: whether transformers needs a `global_attention_mask` of 1 at the
-        first token.
-      alone_above: our keywords -> the tokens above which transformers gives our vectors
-        to a segment alone, but not to a padded batch; None: it always does.
-      to_keywords: config.json and the name of its file -> keywords of `module`.
-      to_config: keywords of `module` -> config.json without type and class.
-    """
-
-    module: type[nn.Module]
-    names: Names
+    module: type[nn.Module]  # our class
+    names: Names  # of the tensors
+    # The class of `docjax/export/torch_segment_encoders.py` that gives the same vectors
+    # in an exported folder, and the stock module of sentence-transformers, or None.
     exported_as: str = "Transformer"
     sentence_module: str | None = "Transformer"
+    # Beginnings of the parameter paths that only training reads. Exports have the head
+    # that predicts masked tokens (`names.masked_lm`) if the encoder has one.
     training_only: tuple[str, ...] = ("masked_lm/",)
+    # Keywords that tell this family from others of its class. An encoder is of the
+    # family with the most keywords that hold.
     fixed: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    # model_type of config.json -> class of transformers. Exports write the first.
+    # Empty if transformers has no such model; the two functions are then None.
     architectures: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    auto_class: str = "AutoModel"
+    auto_class: str = "AutoModel"  # the class of transformers that reads an export
+    # What that class needs to leave out a pooler that docjax lacks.
     model_keywords: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    takes_positions: bool = True
-    first_sees_all: bool = False
+    takes_positions: bool = True  # that class takes `position_ids`
+    first_sees_all: bool = (
+        False  # it needs a `global_attention_mask` of the first token
+    )
+    # Our keywords -> the tokens above which transformers gives our vectors to a segment
+    # alone, but not to a padded batch; None: it always does.
     alone_above: Callable[[Mapping[str, Any]], int] | None = None
+    # config.json and the name of its file -> keywords of `module`.
     to_keywords: Callable[[Mapping[str, Any], str], dict[str, Any]] | None = None
+    # Keywords of `module` -> config.json without type and class.
     to_config: Callable[[Mapping[str, Any]], dict[str, Any]] | None = None
 
     @property
@@ -132,11 +121,7 @@ def decided() -> set[str]:
 
 
 def family_of(segment: Any) -> Family:
-    """The family of a segment encoder.
-
-    Raises:
-      UserError: for a module of no family.
-    """
+    """The family of a segment encoder. Raises UserError for a module of no family."""
     fitting = [family for family in families().values() if family.may_hold(segment)]
     if not fitting:
         known = {family.module.__name__ for family in families().values()}
@@ -148,11 +133,8 @@ def family_of(segment: Any) -> Family:
 
 
 def family_of_config(config: Mapping[str, Any], source: str) -> Family:
-    """The family of a config.json; `source` names the file.
-
-    Raises:
-      UserError: for a model_type of no family.
-    """
+    """The family of a config.json; `source` names the file. Raises UserError for a
+    model_type of no family."""
     kind, known = config.get("model_type"), by_model_type()
     if not isinstance(kind, str) or kind not in known:
         raise UserError(

@@ -59,9 +59,7 @@ def _download(name_at_revision: str, revision: str | None) -> tuple[Path, str]:
     name, _, pinned = name_at_revision.partition("@")
     try:
         path = huggingface_hub.snapshot_download(
-            name,
-            revision=revision or pinned or None,
-            allow_patterns=DOWNLOADED,
+            name, revision=revision or pinned or None, allow_patterns=DOWNLOADED
         )
     except (HFValidationError, HfHubHTTPError, OSError, ValueError) as error:
         reason = str(error).strip().partition("\n")[0]
@@ -111,11 +109,8 @@ def tensors(paths: Iterable[Path]) -> Iterator[dict[str, Any]]:
 
 
 def weights(folder: Path) -> list[Path]:
-    """The safetensors files of a folder.
-
-    Raises:
-      UserError: if there is no such file, or a file that the index names is missing.
-    """
+    """The safetensors files of a folder. Raises UserError if there is no such file, or
+    a file that the index names is missing."""
     whole, index = (folder / f"model.safetensors{end}" for end in ("", ".index.json"))
     if whole.exists():
         return [whole]

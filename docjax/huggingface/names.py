@@ -7,6 +7,7 @@ weight of a dense layer as [out, in], we keep it as [in, out]. Files are in `fil
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -15,29 +16,19 @@ OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Names:
-    """The tensors of a family: our parameter path -> their name.
+    """The tensors of a family: our parameter path -> their name."""
 
-    Attributes:
-      once: the tensors outside of the layers. The first shows the prefix, such as
-        "bert.", that a file puts before all names of the encoder.
-      layer: the tensors of each layer; "{i}" stands for the number of the layer.
-      masked_lm: the tensors of the head that predicts masked tokens, as a file has
-        them, without a prefix. A file may lack the head.
-      prefix: what exports put before the names in `once` and `layer` in a file with a
-        head; transformers asks for it.
-      decoder: the weight of that head's last layer. We do not read this tensor: the
-        layer takes the embeddings of the tokens.
-      buffers: beginnings of names inside the encoder that are no parameters.
-      missing: our paths that `layer` would name, but that no file has.
-    """
-
+    # Outside of the layers. The first shows the prefix, such as "bert.", that a file
+    # puts before all names of the encoder.
     once: Mapping[str, str]
+    # Of each layer; "{i}" stands for the number of the layer.
     layer: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # Of the head that predicts masked tokens, without a prefix. A file may lack it.
     masked_lm: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    prefix: str = ""
-    decoder: str = ""
-    buffers: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    prefix: str = ""  # of `once` and `layer` in an export with a head
+    decoder: str = ""  # the head's last weight, not read: ours are the embeddings
+    buffers: tuple[str, ...] = ()  # beginnings of names that are no parameters
+    missing: tuple[str, ...] = ()  # our paths that `layer` names, but that no file has
 
     @property
     def anchor(self) -> str:
@@ -56,9 +47,8 @@ class Names:
     def encoder_names(self, names: Iterable[str]) -> dict[str, str]:
         """Name in the table -> name in the file, for the tensors of the encoder.
 
-        Poolers and the heads of tasks lie outside of the encoder and are left out.
-        Names from before 2019 (gamma, beta) become today's names. The result is empty
-        for a file without the anchor.
+        Poolers and heads of tasks are left out. Names from before 2019 (gamma, beta)
+        become today's names. The result is empty for a file without the anchor.
         """
         names = list(names)
         anchors = [name for name in names if name.endswith(self.anchor)]
@@ -90,14 +80,34 @@ class Names:
         return tuple({f"{name.partition('.')[0]}." for name in names})
 
 
+def weights_and_biases(
+    layers: Mapping[str, str], ours: str = "", theirs: str = ""
+) -> dict[str, str]:
+    """Our path -> their name of both tensors of each layer, after these beginnings.
+
+    Layers whose path ends with "norm" are normalizations, the others are dense.
+    """
+    table = {}
+    for path, name in layers.items():
+        weight = "scale" if path.endswith("norm") else "kernel"
+        table[f"{ours}{path}/{weight}"] = f"{theirs}{name}.weight"
+        table[f"{ours}{path}/bias"] = f"{theirs}{name}.bias"
+    return table
+
+
+def read(tensor: Any, path: str) -> np.ndarray:
+    """A tensor of a file as the parameter at `path`, float32 and in our layout."""
+    return np.ascontiguousarray(swap(path, tensor[:].astype(np.float32, copy=False)))
+
+
 def swap(path: str, tensor: np.ndarray) -> np.ndarray:
-    """A tensor in the other layout: from ours to theirs, or back."""
-    return tensor.T if swapped(path) else tensor
+    """A tensor in the other layout: kernels are transposed in other libraries."""
+    return tensor.T if path.endswith("/kernel") else tensor
 
 
-def swapped(path: str) -> bool:
-    """Whether other libraries keep the parameter at `path` transposed."""
-    return path.endswith("/kernel")
+def shape_in_file(path: str, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that other libraries give to the parameter at `path`."""
+    return shape[::-1] if path.endswith("/kernel") else shape
 
 
 def some(items: Sequence[str], most: int = 5) -> str:

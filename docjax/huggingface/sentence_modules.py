@@ -46,11 +46,8 @@ class Modules(NamedTuple):
 
 
 def read(folder: Path, name: str) -> Modules:
-    """The modules in a folder's modules.json; the user called the folder `name`.
-
-    Raises:
-      UserError: for a module that docjax does not support.
-    """
+    """The modules in a folder's modules.json; the user called the folder `name`. Raises
+    UserError for a module that docjax does not support."""
     path = folder / "modules.json"
     if not path.exists():
         return Modules(folder)
@@ -75,12 +72,8 @@ def read(folder: Path, name: str) -> Modules:
 
 
 def modules(listed: Sequence[Any], source: str) -> dict[str, str]:
-    """The kind of each module in a modules.json -> its folder.
-
-    Raises:
-      UserError: for a module that docjax does not support, for other orders than that
-        of MODULES, and for a folder elsewhere.
-    """
+    """The kind of each module in a modules.json -> its folder. Raises UserError for an
+    unknown module, for an order other than MODULES, and for a folder elsewhere."""
     kinds = {}
     for module in listed:
         kind = module.get("type") if isinstance(module, Mapping) else module
@@ -106,12 +99,8 @@ def modules(listed: Sequence[Any], source: str) -> dict[str, str]:
 
 
 def _projection(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of a segment encoder for the config.json of a Dense module.
-
-    Raises:
-      UserError: for another activation, an impossible width, and for a layer that reads
-        or writes anything but the pooled vector.
-    """
+    """The keywords of a segment encoder for the config.json of a Dense module. Raises
+    UserError for an unknown activation, a wrong width, and other inputs or outputs."""
     for key in NAMES:
         name = config.get(key)
         if name not in (None, VECTOR):

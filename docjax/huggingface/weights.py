@@ -17,13 +17,7 @@ from docjax.encoders.document import DocumentEncoder
 from docjax.encoders.pooling import Mean
 from docjax.encoders.shapes import shapes
 from docjax.errors import UserError
-from docjax.huggingface import (
-    configs,
-    docjax_json,
-    files,
-    names,
-    sentence_modules,
-)
+from docjax.huggingface import configs, docjax_json, files, names, sentence_modules
 from docjax.huggingface.family import Family, by_model_type, family_of_config
 from docjax.huggingface.sentence_modules import Modules
 from docjax.storage import json_file
@@ -79,19 +73,12 @@ def load(
         safetensors, and for tensors that do not fit config.json.
     """
     facts = describe(name_or_folder, revision)
-    params = _params(facts, masked_lm)
-    shared = {
-        field.name: getattr(facts, field.name) for field in dataclasses.fields(Facts)
-    }
-    return Checkpoint(**shared, params=params)
+    return Checkpoint(**vars(facts), params=_params(facts, masked_lm))
 
 
 def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
-    """What a folder or a hub name says of its encoder; reads no weights.
-
-    Raises:
-      UserError: for a missing or unsupported model.
-    """
+    """What a folder or a hub name says of its encoder; reads no weights. Raises
+    UserError for a missing or unsupported model."""
     folder, _ = files.find(name_or_folder, revision)
     files.refuse_code(folder)
     if (folder / docjax_json.FACTS).exists():
@@ -100,8 +87,12 @@ def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
         modules = sentence_modules.read(folder, str(name_or_folder))
     inner = modules.folder
     files.refuse_code(inner)
-    similarity, prompts, default = _comparing(folder)
-    family, keywords = _family(inner / "config.json")
+    path = folder / COMPARING
+    comparing = _optional(path)
+    prompts, default = configs.prompts(comparing, str(path))
+    config, source = json_file.read(inner / "config.json"), str(inner / "config.json")
+    family = family_of_config(config, source)
+    keywords = family.to_keywords(config, source)
     limits = _limits(inner)
     return Facts(
         family=family,
@@ -111,7 +102,7 @@ def describe(name_or_folder: str | Path, revision: str | None = None) -> Facts:
         normalize=modules.normalize,
         max_tokens=_max_tokens(inner, keywords, limits),
         lowercase=limits.get("do_lower_case") is True,
-        similarity=similarity,
+        similarity=configs.similarity(comparing, str(path)),
         prompts=prompts,
         default_prompt_name=default,
         include_prompt=modules.include_prompt,
@@ -138,22 +129,6 @@ def _others(path: Path) -> tuple[str, ...]:
             for begin, name in OTHERS.items()
             if any(each.startswith(begin) for each in tensors)
         )
-
-
-def _family(path: Path) -> tuple[Family, dict[str, Any]]:
-    """The family that a config.json names, and the keywords of its module."""
-    config = json_file.read(path)
-    family = family_of_config(config, str(path))
-    return family, family.to_keywords(config, str(path))
-
-
-def _comparing(folder: Path) -> tuple[str, dict[str, str], str | None]:
-    """Similarity, prompts and the default prompt's name, as sentence-transformers has
-    them."""
-    path = folder / COMPARING
-    config = _optional(path)
-    similarity = configs.similarity(config, str(path))
-    return similarity, *configs.prompts(config, str(path))
 
 
 def _max_tokens(
@@ -194,7 +169,10 @@ def _params(facts: Facts, masked_lm: bool) -> dict[str, Any]:
             table |= family.names.masked_lm
         for path, name in table.items():
             _check_shape(folder, name, path, tensors[in_file[name]], expected[path])
-        flat = {path: _read(tensors, in_file[table[path]], path) for path in table}
+        flat = {
+            path: names.read(tensors[in_file[name]], path)
+            for path, name in table.items()
+        }
     if facts.dense:
         flat |= _dense(facts.dense, expected)
     return unflatten_dict(flat, sep="/")
@@ -203,10 +181,8 @@ def _params(facts: Facts, masked_lm: bool) -> dict[str, Any]:
 def _dense(folder: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, Any]:
     """The dense layer after the pooling, of a Dense module or of an exported folder.
 
-    A Dense module without a bias gives a bias of 0.
-
-    Raises:
-      UserError: for a missing tensor, and for tensors of other shapes.
+    A Dense module without a bias gives a bias of 0. Raises UserError for a missing
+    tensor, and for tensors of other shapes.
     """
     paths = "projection/kernel", "projection/bias"
     if (folder / files.REST).exists():
@@ -219,20 +195,14 @@ def _dense(folder: Path, expected: Mapping[str, tuple[int, ...]]) -> dict[str, A
         _refuse_names(folder, "missing", set(in_file.values()) - set(tensors))
         for path, name in in_file.items():
             _check_shape(folder, name, path, tensors[name], expected[path])
-            flat[path] = _read(tensors, name, path)
+            flat[path] = names.read(tensors[name], path)
     return flat
-
-
-def _read(tensors: Mapping[str, Any], name: str, path: str) -> np.ndarray:
-    tensor = tensors[name][:].astype(np.float32, copy=False)
-    return np.ascontiguousarray(names.swap(path, tensor))
 
 
 def _shapes(segment: Any, folder: Path) -> dict[str, tuple[int, ...]]:
     """The shape of each parameter of a segment encoder, by path.
 
-    All layers have the second layer's shapes, so no further layer is traced. This saves
-    time when a model of many layers is loaded.
+    All layers have the second layer's shapes: to save time, no further one is traced.
     """
     last = min(segment.layers, TRACED) - 1
     encoder = DocumentEncoder(segment.with_layers(last + 1), Mean())
@@ -250,11 +220,8 @@ def _shapes(segment: Any, folder: Path) -> dict[str, tuple[int, ...]]:
 def _has_head(
     folder: Path, family_names: names.Names, tensors: Mapping[str, Any]
 ) -> bool:
-    """Whether the file has a head that predicts masked tokens as ours does.
-
-    Raises:
-      UserError: for a head that lacks a tensor.
-    """
+    """Whether the file has a head that predicts masked tokens as ours does. Raises
+    UserError for a head that lacks a tensor."""
     in_file = family_names.head_names(tensors)
     missing = set(family_names.masked_lm.values()) - set(in_file)
     if not in_file:
@@ -262,9 +229,8 @@ def _has_head(
     _refuse_names(folder, "missing", missing)
     decoder = family_names.decoder
     words = family_names.encoder_names(tensors)[family_names.anchor]
-    tied = decoder not in tensors or np.array_equal(
-        tensors[decoder][:], tensors[words][:]
-    )
+    same = lambda: np.array_equal(tensors[decoder][:], tensors[words][:])
+    tied = decoder not in tensors or same()
     if not tied:
         logging.warning(
             "%s: the head for masked tokens is left out: %s differs from the "
@@ -302,8 +268,7 @@ def _refuse_names(folder: Path, word: str, odd: set[str]) -> None:
 
 
 def _check_shape(folder, name, path, tensor, expected) -> None:
-    got = tuple(tensor.get_shape())
-    want = expected[::-1] if names.swapped(path) else expected
+    got, want = tuple(tensor.get_shape()), names.shape_in_file(path, expected)
     if got != want:
         raise UserError(
             f"{folder}: {name} has shape {list(got)}, but config.json asks for "

@@ -158,7 +158,7 @@ class Inference:
         Of a model with chunk attention, the weights with which each segment attends to
         all segments; the document, node 0, takes no part.
         """
-        if not (self.encoder.attends or self.attends_to_other):
+        if not (self.encoder.document.attends or self.attends_to_other):
             raise UserError(
                 f"{type(self.encoder.document).__name__} has no attention to explain: "
                 "use a model with graph attention or chunk attention"

@@ -12,10 +12,9 @@ from jaxtyping import Array, Bool, Float
 
 from docjax.errors import UserError
 from docjax.kernels import EXACT
-from docjax.objectives.facts import loss
+from docjax.objectives.facts import Metrics, loss
 from docjax.types import Targets
 
-Metrics = dict[str, Float[Array, ""]]
 NEGATIVES = 7  # pairs of two texts for one of the same text
 
 

@@ -4,14 +4,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from docjax.objectives.facts import loss
+from docjax.objectives.facts import Metrics, loss
 from docjax.types import Targets
 
 
 @loss(similarity="cosine")
 def cross_entropy(
     vectors: Float[Array, "v b c"], targets: Targets
-) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+) -> tuple[Float[Array, ""], Metrics]:
     """Mean cross-entropy over the labelled documents, and the batch's `accuracy`.
 
     Args:

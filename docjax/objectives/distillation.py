@@ -16,12 +16,10 @@ from jaxtyping import Array, Float
 
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
-from docjax.objectives.facts import Facts
+from docjax.objectives.facts import Facts, Metrics
 from docjax.objectives.infonce import infonce
 from docjax.objectives.widths import over_widths
 from docjax.types import QUERY, BeginsAsMean, Targets
-
-Metrics = dict[str, Float[Array, ""]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,31 +33,22 @@ class Distillation:
     mean of KL(p_i || q_i) over the rows and over both directions. To this it adds
     `contrast` times InfoNCE of the views' dot products. Vectors that begin with length 1
     become longer or shorter, so that training finds the temperature.
-
-    Attributes:
-      temperature: T, the same for both sides.
-      neighbours: how many nearest documents the teacher takes the mean of.
-      smoothing: the share of that mean in the teacher's vector; the rest is the
-        document's own vector.
-      contrast: the weight of InfoNCE; above 0 it needs two views, and a start whose
-        vectors have length 1.
-      contrast_temperature: divides its dot products.
-      widths: takes the mean with the losses of the vectors cut to these widths.
     """
 
-    temperature: float = 0.2
-    neighbours: int = 10
-    smoothing: float = 0.3
+    temperature: float = 0.2  # T, the same for both sides
+    neighbours: int = 10  # nearest documents whose mean the teacher takes
+    smoothing: float = 0.3  # the share of that mean; the rest is the document's vector
+    # The weight of InfoNCE; above 0 it needs two views, and a start with length 1.
     contrast: float = 0.0
-    contrast_temperature: float = 0.1
-    widths: tuple[int, ...] = ()
+    contrast_temperature: float = 0.1  # divides its dot products
+    widths: tuple[int, ...] = ()  # see `over_widths`
 
     def __post_init__(self) -> None:
         for name in ("temperature", "contrast_temperature"):
-            if getattr(self, name) <= 0:
+            value = getattr(self, name)
+            if value <= 0:
                 raise UserError(
-                    f"distillation has {name} {getattr(self, name)}: give a number "
-                    "above 0"
+                    f"distillation has {name} {value}: give a number above 0"
                 )
         if self.neighbours < 1 or not 0 <= self.smoothing <= 1:
             raise UserError(
@@ -129,12 +118,7 @@ class Distillation:
         loss = functools.partial(self._of_width, wanted, targets)
         return over_widths(loss, vectors, self.widths)
 
-    def _of_width(
-        self,
-        wanted: Float[Array, "b b"],
-        targets: Targets,
-        vectors: Float[Array, "v b d"],
-    ) -> tuple[Float[Array, ""], Metrics]:
+    def _of_width(self, wanted, targets, vectors) -> tuple[Float[Array, ""], Metrics]:
         views = unit(vectors)
         first, second = views[0], views[-1]
         logits = jnp.matmul(first, second.T, precision=EXACT) / self.temperature

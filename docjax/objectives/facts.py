@@ -12,6 +12,10 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from jaxtyping import Array, Float
+
+Metrics = dict[str, Float[Array, ""]]
+
 
 class Facts(NamedTuple):
     """The facts of a loss.
@@ -50,41 +54,32 @@ def facts_of(objective: Any) -> Facts:
 
     A loss of tokens or words has those of the loss of vectors inside of it.
     """
-    inner = getattr(objective, "contrastive", None)
-    if inner is not None:
-        return facts_of(inner)
-    if not isinstance(objective, functools.partial):
-        return getattr(objective, "facts", Facts())
-    facts = getattr(objective.func, "facts", Facts())
-    similarity = _keyword(objective, "similarity")
+    objective = _of_vectors(objective)
+    facts = getattr(getattr(objective, "func", objective), "facts", Facts())
+    similarity = _keywords(objective).get("similarity")
     return facts if similarity is None else facts._replace(similarity=similarity)
 
 
 def check_run(objective: Any, config: Any) -> None:
     """Raises UserError if the loss of vectors does not fit a run."""
-    facts, keywords = facts_of(objective), _keywords(objective)
-    if facts.check_run:
-        facts.check_run(config, keywords)
+    if check := facts_of(objective).check_run:
+        check(config, _keywords(_of_vectors(objective)))
 
 
 def check_examples(objective: Any, examples: Any, views: int) -> None:
     """Raises UserError if the loss of vectors cannot learn from the examples."""
-    facts, keywords = facts_of(objective), _keywords(objective)
-    if facts.check_examples:
-        facts.check_examples(examples, views, keywords)
+    if check := facts_of(objective).check_examples:
+        check(examples, views, _keywords(_of_vectors(objective)))
 
 
-def _keywords(objective: Any) -> Mapping[str, Any]:
-    """The bound keywords of the loss of vectors, and the defaults of the others."""
-    inner = getattr(objective, "contrastive", None)
-    if inner is not None:
-        return _keywords(inner)
-    if not isinstance(objective, functools.partial):
+def _of_vectors(objective: Any) -> Any:
+    """The loss inside of a loss of tokens or words, if there is one."""
+    return getattr(objective, "contrastive", None) or objective
+
+
+def _keywords(loss: Any) -> Mapping[str, Any]:
+    """The bound keywords of a loss of vectors, and the defaults of the others."""
+    if not isinstance(loss, functools.partial):
         return {}
-    parameters = inspect.signature(objective).parameters
+    parameters = inspect.signature(loss).parameters
     return {name: each.default for name, each in parameters.items()}
-
-
-def _keyword(objective: functools.partial, name: str) -> Any:
-    parameter = inspect.signature(objective).parameters.get(name)
-    return None if parameter is None else parameter.default

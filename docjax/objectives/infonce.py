@@ -13,11 +13,9 @@ from jaxtyping import Array, Bool, Float
 
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
-from docjax.objectives.facts import loss
+from docjax.objectives.facts import Metrics, loss
 from docjax.objectives.widths import over_widths
 from docjax.types import SIMILARITIES, Targets
-
-Metrics = dict[str, Float[Array, ""]]
 
 
 def _check_run(config: Any, keywords: Mapping[str, Any]) -> None:
@@ -62,7 +60,7 @@ def infonce(  # noqa: PLR0913 the fields of a config
     The metrics: `in_batch_accuracy` (rows whose positive is best), `negatives` (mean
     number per row) and `mean_logit` (mean absolute logit), of the whole vectors.
     """
-    _check(vectors.shape, similarity, temperature, reduction)
+    _check(len(vectors), similarity, temperature, reduction)
     _check_parts(vectors.shape[-1], widths, parts)
 
     def of_width(cut: Float[Array, "v b w"]) -> tuple[Float[Array, ""], Metrics]:
@@ -83,7 +81,8 @@ def _of_logits(
     counted = candidates_of(targets, *logits.shape)
     losses, accuracy, negatives = _direction(logits, counted, include_positive)
     if symmetric:
-        back = _direction(*_turned(logits, counted), include_positive)
+        b = len(logits)  # view 1 against view 0, without the further views
+        back = _direction(logits[:, :b].T, counted[:, :b].T, include_positive)
         losses, accuracy = (losses + back[0]) / 2, (accuracy + back[1]) / 2
     return losses, {
         "in_batch_accuracy": accuracy,
@@ -107,11 +106,7 @@ def _similarities(
 
 def candidates_of(targets: Targets, b: int, m: int) -> Bool[Array, "{b} {m}"]:
     """The candidates that count for each row: its positive and all unrelated ones.
-
-    Raises:
-      UserError: for a relation mask of another shape.
-    """
-    positive = jnp.eye(b, m, dtype=bool)
+    Raises UserError for a relation mask of another shape."""
     if targets.related is None:
         return jnp.ones((b, m), bool)
     shape = tuple(targets.related.shape)
@@ -120,16 +115,11 @@ def candidates_of(targets: Targets, b: int, m: int) -> Bool[Array, "{b} {m}"]:
             f"targets.related has shape {list(shape)}: {b} examples with {m} "
             f"candidates need [{b}, {m}], or [{b}, {b}] for relations of documents"
         )
+    positive = jnp.eye(b, m, dtype=bool)
     return ~jnp.tile(targets.related, (1, m // shape[1])) | positive
 
 
-def _check(
-    shape: tuple[int, ...],
-    similarity: str,
-    temperature: float,
-    reduction: str,
-) -> None:
-    views = shape[0]
+def _check(views: int, similarity: str, temperature: float, reduction: str) -> None:
     if similarity not in SIMILARITIES or reduction not in ("mean", "sum"):
         raise UserError(
             f"infonce takes similarity 'dot' or 'cosine', not {similarity!r}, and "
@@ -155,14 +145,6 @@ def _check_parts(full: int, widths: Sequence[int], parts: int) -> None:
             f"objective.widths {list(widths)} do not go with objective.parts {parts}: "
             "several vectors cannot be cut; leave the widths out"
         )
-
-
-def _turned(
-    logits: Float[Array, "b m"], counted: Bool[Array, "b m"]
-) -> tuple[Float[Array, "b b"], Bool[Array, "b b"]]:
-    """The logits and mask of view 1 against view 0, without the further views."""
-    b = len(logits)
-    return logits[:, :b].T, counted[:, :b].T
 
 
 def _direction(

@@ -13,18 +13,11 @@ from docjax.errors import UserError
 
 @dataclasses.dataclass(frozen=True)
 class MaskedLM:
-    """The mean cross-entropy of hidden tokens, added to a loss of the views' vectors.
+    """The mean cross-entropy of hidden tokens, added to a loss of views' vectors."""
 
-    Attributes:
-      contrastive: `infonce` or another loss of vectors; None for masked language
-        modelling alone.
-      weight: of the token loss; the loss of vectors has weight 1.
-      rate: the share of a segment's tokens that are predicted.
-    """
-
-    contrastive: Callable | None = None
-    weight: float = 1.0
-    rate: float = 0.15
+    contrastive: Callable | None = None  # a loss of vectors, or None for tokens alone
+    weight: float = 1.0  # of the token loss; the loss of vectors has weight 1
+    rate: float = 0.15  # the share of a segment's tokens that are predicted
 
     def __post_init__(self) -> None:
         if not 0 < self.rate < 1 or self.weight < 0:

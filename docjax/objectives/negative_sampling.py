@@ -140,9 +140,8 @@ class NegativeSampling:
         # This layout of the factors makes both products fastest.
         turned = materialize(of_wrong.swapaxes(1, 2))
         of_u = jnp.einsum("ink,ikd->ind", turned, rows.noise, precision=EXACT)
-        of_u = materialize(
-            (of_u + of_right[..., None] * rows.targets) * share[..., None]
-        )
+        of_u = (of_u + of_right[..., None] * rows.targets) * share[..., None]
+        of_u = materialize(of_u)
         gradient = Rows(
             words=self._spread(of_u, window) * real[..., None],
             drawn=self._return(of_u, estimates, rows.drawn.shape),
@@ -161,13 +160,8 @@ class NegativeSampling:
             return [(-reach, reach) for reach in range(1, w + 1)]
         return [(b - w, -b) for b in range(w)]
 
-    def _context(
-        self,
-        words: Float[Array, "i n d"],
-        real: Float[Array, "i n"],
-        window: Int[Array, ""],
-    ) -> tuple[Float[Array, "i n d"], Float[Array, "i n"]]:
-        """The sum of the vectors in each word's window, and the number of vectors."""
+    def _context(self, words, real, window):
+        """The sum [i n d] of the vectors in each word's window, and their number."""
         sums = [
             lambda pair, ends=ends: tuple(_around(array, *ends) for array in pair)
             for ends in self.windows
@@ -175,9 +169,7 @@ class NegativeSampling:
         context, counts = jax.lax.switch(window, sums, (words, real[..., None]))
         return context, counts[..., 0]
 
-    def _spread(
-        self, gradient: Float[Array, "i n d"], window: Int[Array, ""]
-    ) -> Float[Array, "i n d"]:
+    def _spread(self, gradient, window):
         """The gradient of words from the gradient of the contexts that hold them."""
         sums = [
             lambda array, first=first, last=last: _around(array, -last, -first)
@@ -194,13 +186,8 @@ class NegativeSampling:
         circle = jnp.concatenate([drawn, drawn[:, : self.sample - 1]], axis=1)
         return self._sums(circle, s).reshape(p * s, d) / self.sample
 
-    def _return(
-        self,
-        gradient: Float[Array, "i n d"],
-        estimates: Int[Array, "i n"],
-        shape: tuple[int, int, int],
-    ) -> Float[Array, "p s d"]:
-        """The gradient of the drawn words from the gradient of the estimates."""
+    def _return(self, gradient, estimates, shape):
+        """The gradient of the drawn words [p s d] from that of the estimates."""
         p, s, d = shape
         flat = gradient.reshape(-1, d)
         sums = jax.ops.segment_sum(flat, estimates.ravel(), p * s).reshape(shape)
@@ -212,12 +199,7 @@ class NegativeSampling:
         return sum(circle[:, k : k + s] for k in range(self.sample))
 
 
-def _scores(
-    u: Float[Array, "i n d"],
-    rows: Rows,
-    real: Float[Array, "i n"],
-    weights: Float[Array, "i k n"],
-) -> tuple[Float[Array, ""], Float[Array, "i n"], Float[Array, "i k n"]]:
+def _scores(u, rows: Rows, real, weights):
     """The loss, and its gradients for the products of u with targets and noise."""
     right = row_sums(u * rows.targets)
     wrong = jnp.einsum("ikd,ind->ikn", rows.noise, u, precision=EXACT)

@@ -9,17 +9,14 @@ from jaxtyping import Array, Float
 
 from docjax.errors import UserError
 from docjax.kernels import unit
-from docjax.objectives.facts import loss
+from docjax.objectives.facts import Metrics, loss
 from docjax.types import Targets
 
 
 @loss(similarity="cosine", labelled_pairs=True)
 def pair_similarity(
-    vectors: Float[Array, "v b d"],
-    targets: Targets,
-    *,
-    margin: float | None = None,
-) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+    vectors: Float[Array, "v b d"], targets: Targets, *, margin: float | None = None
+) -> tuple[Float[Array, ""], Metrics]:
     """The mean loss of b labelled pairs of documents.
 
     Args:

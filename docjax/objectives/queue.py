@@ -8,11 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from docjax.errors import UserError
-from docjax.objectives.facts import Facts
+from docjax.objectives.facts import Facts, Metrics
 from docjax.objectives.infonce import infonce
 from docjax.types import Targets
-
-Metrics = dict[str, Float[Array, ""]]
 
 
 class Memory(NamedTuple):
@@ -40,21 +38,16 @@ class Queue:
     Relations are known within a batch only: a related document of an earlier batch,
     and the same document at the turn of an epoch, count as negatives.
 
-    Attributes:
-      batches: the number of earlier batches in the queue.
-      similarity, temperature, symmetric: of `infonce`. In the direction from view 1 to
-        view 0 the documents of the current batch are the only candidates.
-      momentum: how slowly the encoder of view 1 follows; None: the trained encoder
-        reads view 1.
-      in_batch: whether the other documents of the current batch are negatives too.
+    `similarity`, `temperature` and `symmetric` are those of `infonce`. In the direction
+    from view 1 to view 0 the documents of the current batch are the only candidates.
     """
 
-    batches: int = 8
+    batches: int = 8  # earlier batches in the queue
     similarity: str = "dot"
     temperature: float = 1.0
     symmetric: bool = True
-    momentum: float | None = None
-    in_batch: bool = True
+    momentum: float | None = None  # None: the trained encoder reads view 1
+    in_batch: bool = True  # other documents of the current batch are negatives too
 
     def __post_init__(self) -> None:
         if self.batches < 1:
@@ -86,11 +79,8 @@ class Queue:
     def __call__(
         self, vectors: Float[Array, "v b d"], targets: Targets, memory: Memory
     ) -> tuple[Float[Array, ""], Metrics, Memory]:
-        """The loss, the metrics of `infonce`, and the memory for the next batch.
-
-        Raises:
-          UserError: as `infonce`.
-        """
+        """The loss, the metrics of `infonce`, and the memory for the next batch. Raises
+        UserError as `infonce`."""
         all_views = jnp.concatenate([vectors.astype(jnp.float32), memory.vectors])
         related = targets.related
         if not self.in_batch:  # a row's own positive counts all the same

@@ -9,17 +9,14 @@ from jaxtyping import Array, Float
 
 from docjax.errors import UserError
 from docjax.kernels import unit
-from docjax.objectives.facts import loss
+from docjax.objectives.facts import Metrics, loss
 from docjax.types import Targets
 
 
 @loss(similarity="cosine", reads_predictions=True)
 def simsiam(
-    vectors: Float[Array, "v b d"],
-    targets: Targets,
-    *,
-    literal: bool = False,
-) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+    vectors: Float[Array, "v b d"], targets: Targets, *, literal: bool = False
+) -> tuple[Float[Array, ""], Metrics]:
     """The mean negative cosine of each view's prediction and the other view.
 
     Args:
@@ -47,12 +44,7 @@ def simsiam(
         pairs = (left, stop(from_right)), (right, stop(from_left))
     else:
         pairs = (from_left, stop(right)), (from_right, stop(left))
-    loss = -sum(_cosine(*pair).mean() for pair in pairs) / 2
+    cosine = lambda left, right: (unit(left) * unit(right)).sum(-1)
+    loss = -sum(cosine(*pair).mean() for pair in pairs) / 2
     spread = unit(left).std(axis=0).mean() * jnp.sqrt(left.shape[-1])
     return loss, {"spread": spread}
-
-
-def _cosine(
-    left: Float[Array, "b d"], right: Float[Array, "b d"]
-) -> Float[Array, " b"]:
-    return (unit(left) * unit(right)).sum(-1)

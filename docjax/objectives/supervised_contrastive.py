@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
-from docjax.objectives.facts import loss
+from docjax.objectives.facts import Metrics, loss
 from docjax.types import Targets
 
 
@@ -49,7 +49,7 @@ def supervised_contrastive(
     *,
     temperature: float = 0.5,
     by: str = "document",
-) -> tuple[Float[Array, ""], dict[str, Float[Array, ""]]]:
+) -> tuple[Float[Array, ""], Metrics]:
     """The mean loss of all v b views: each view is an anchor against all other views.
 
     The positives of a view are the other views of its document, the views of related

@@ -10,19 +10,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from docjax.errors import UserError
+from docjax.objectives.facts import Metrics
 
-Metrics = dict[str, Float[Array, ""]]
 Loss = Callable[[Float[Array, "v b d"]], tuple[Float[Array, ""], Metrics]]
 
 
 def over_widths(
     loss: Loss, vectors: Float[Array, "v b d"], widths: Sequence[int]
 ) -> tuple[Float[Array, ""], Metrics]:
-    """The mean loss over `widths` and the whole, and the metrics of the whole.
-
-    Raises:
-      UserError: for a width that cuts nothing.
-    """
+    """The mean loss over `widths` and the whole, and the metrics of the whole. Raises
+    UserError for a width that cuts nothing."""
     full = vectors.shape[-1]
     wrong = [width for width in widths if not 0 < width < full]
     if wrong:

@@ -10,12 +10,7 @@ LARGEST = 2**31 - 1  # the largest whole number: arrays hold 32 bits
 HIGHEST = 3e38  # the largest number: float32 is infinite above it
 JSON = (type(None), bool, int, float, str, tuple, list, dict)
 LISTS = (tuple, list, collections.abc.Iterable, collections.abc.Collection, Sequence)
-WORDS = {
-    float: "a number",
-    bool: "True or False",
-    str: "a text",
-    type(None): "None",
-}
+WORDS = {float: "a number", bool: "True or False", str: "a text", type(None): "None"}
 
 
 def fits(value: Any, annotation: Any) -> bool:

@@ -21,6 +21,7 @@ from docjax.errors import UserError
 from docjax.parts.annotations import JSON, fits, shown, words
 
 FACTORIES = ("optax.",)  # functions that are called with their keywords, as classes are
+MISTAKES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
 def plain(node: Any) -> Any:
@@ -73,9 +74,8 @@ def build(node: Any, allow: Sequence[str] = ("docjax.",), path: str = "") -> Any
     """Builds a config node: `{"fn": name, **keywords}` -> an instance or a partial.
 
     `build` calls a class, or a function under FACTORIES, with its keywords. Another
-    function becomes a partial; the remaining arguments arrive at call time. Inner nodes
-    are built first. A node without `fn` stays a dict, and lists become tuples. `path` is
-    the field of the config that holds the node, for messages.
+    function becomes a partial; the remaining arguments arrive at call time. A node
+    without `fn` stays a dict, and lists become tuples. Messages name the field `path`.
 
     Raises:
       UserError: for an unknown name or keyword, a value that does not fit the
@@ -98,11 +98,8 @@ def build(node: Any, allow: Sequence[str] = ("docjax.",), path: str = "") -> Any
 def arguments(
     node: Mapping, allow: Sequence[str], path: str = ""
 ) -> tuple[Callable[..., Any], dict[str, Any]]:
-    """The function or class of a plain node with `fn`, and its built keywords.
-
-    Raises:
-      UserError: as `build`, before anything is called.
-    """
+    """The function or class of a plain node with `fn`, and its built keywords. Raises
+    UserError as `build`, before anything is called."""
     keywords = _keywords(node, allow, path)
     fn = resolve(node["fn"], allow, path)
     name = f"{path}: {node['fn']}" if path else node["fn"]
@@ -117,13 +114,7 @@ def called(fn: Callable[..., Any], keywords: Mapping, path: str) -> Any:
         return fn(**keywords)
     except UserError:
         raise
-    except (
-        ArithmeticError,
-        AttributeError,
-        LookupError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except MISTAKES as error:
         raise UserError(f"{path}: {_line(error)}") from None
 
 
@@ -182,12 +173,8 @@ def check_keywords(name: str, fn: Callable[..., Any], keywords: Mapping) -> None
 
 
 def _imported(name: str, field: str) -> types.ModuleType:
-    """The module `name`, imported.
-
-    Raises:
-      UserError: for a hidden module such as `__main__`, a module that does not exist,
-        or one whose import fails.
-    """
+    """The module `name`, imported. Raises UserError for a hidden module such as
+    `__main__`, a module that does not exist, or one whose import fails."""
     parts = name.split(".")
     if not all(part.isidentifier() and not part.startswith("_") for part in parts):
         raise UserError(f"{field}: there is no module {name!r}")
@@ -219,39 +206,32 @@ def _mend(name: Any) -> str:
 
 def _is_module(package: types.ModuleType, name: str) -> bool:
     """Whether a package has a module of this name, imported or not."""
-    paths = getattr(package, "__path__", None)
-    return (
-        bool(paths)
-        and bool(name)
-        and importlib.machinery.PathFinder.find_spec(
-            f"{package.__name__}.{name}", list(paths)
-        )
-        is not None
-    )
+    paths = list(getattr(package, "__path__", ()))
+    find = importlib.machinery.PathFinder.find_spec
+    return bool(name) and find(f"{package.__name__}.{name}", paths) is not None
 
 
 def parameters_of(fn: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """The parameters of `fn` that a config may set, by name."""
-    try:
-        parameters = inspect.signature(fn).parameters
-    except (TypeError, ValueError):  # classes written in C may have no signature
-        return {}
     kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     of_flax = ("parent", "name") if inspect.isclass(fn) else ()
     return {
         name: parameter
-        for name, parameter in parameters.items()
+        for name, parameter in _signature(fn).items()
         if parameter.kind in kinds and name not in ("self", *of_flax)
     }
 
 
 def _takes_any(fn: Callable[..., Any]) -> bool:
     """Whether a function takes keywords of any name, as **keywords."""
+    return any(each.kind is each.VAR_KEYWORD for each in _signature(fn).values())
+
+
+def _signature(fn: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     try:
-        parameters = inspect.signature(fn).parameters.values()
-    except (TypeError, ValueError):
-        return False
-    return any(each.kind is each.VAR_KEYWORD for each in parameters)
+        return inspect.signature(fn).parameters
+    except (TypeError, ValueError):  # classes written in C may have no signature
+        return {}
 
 
 def _check_values(

@@ -20,11 +20,8 @@ OURS = ("docjax.", "optax.")
 
 
 def prefixes(allow: str | Sequence[str]) -> tuple[str, ...]:
-    """The prefixes that a caller allows, each with a dot at its end.
-
-    Raises:
-      UserError: for a prefix that is no name, or whose package cannot be found.
-    """
+    """The prefixes that a caller allows, each with a dot at its end. Raises UserError
+    for a prefix that is no name, or whose package cannot be found."""
     given = (allow,) if isinstance(allow, str) else tuple(allow)
     return tuple(dict.fromkeys(map(_prefix, given)))
 
@@ -98,13 +95,11 @@ def _exists(name: str) -> bool:
 
 def _package(prefix: str) -> dict[str, Any]:
     top = prefix.rstrip(".")
-    distributions = importlib.metadata.packages_distributions().get(top, [None])
-    name = distributions[0]
-    version = importlib.metadata.version(name) if name else None
+    name = importlib.metadata.packages_distributions().get(top, [None])[0]
     return {
         "prefix": prefix,
         "distribution": name,
-        "version": version,
+        "version": importlib.metadata.version(name) if name else None,
         "sha256": _digest(top),
     }
 

@@ -4,11 +4,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Protocol
 
-POSITIONAL = (
-    inspect.Parameter.POSITIONAL_ONLY,
-    inspect.Parameter.POSITIONAL_OR_KEYWORD,
-)
-
 
 def missing(part: Any, protocol: type) -> list[str]:
     """The attributes and methods of a protocol that a part does not have."""
@@ -18,9 +13,16 @@ def missing(part: Any, protocol: type) -> list[str]:
 def unfit(part: Any, protocol: type) -> str:
     """How a method of a part does not take what its protocol gives it, or ""."""
     for name, declared in members(protocol).items():
-        if not inspect.isfunction(declared) or _takes_any(declared):
+        if not inspect.isfunction(declared):
             continue
-        wanted = [each.name for each in _positional(declared)[1:]]  # without self
+        given = list(inspect.signature(declared).parameters.values())[1:]  # not self
+        if any(each.kind is each.VAR_POSITIONAL for each in given):
+            continue  # the protocol leaves the arguments open, as *arguments
+        wanted = [
+            each.name
+            for each in given
+            if each.kind is not each.KEYWORD_ONLY and each.default is each.empty
+        ]
         method = getattr(part, name)
         try:
             inspect.signature(method).bind(*[None] * len(wanted))
@@ -62,18 +64,3 @@ def signature_in_words(function: Callable) -> str:
         and parameter.kind is not parameter.VAR_KEYWORD
     ]
     return f"({', '.join(names)})"
-
-
-def _takes_any(function: Callable) -> bool:
-    """Whether a method of a protocol leaves its arguments open, as *arguments."""
-    parameters = inspect.signature(function).parameters.values()
-    return any(each.kind is each.VAR_POSITIONAL for each in parameters)
-
-
-def _positional(function: Callable) -> list[inspect.Parameter]:
-    parameters = inspect.signature(function).parameters.values()
-    return [
-        each
-        for each in parameters
-        if each.kind in POSITIONAL and each.default is each.empty
-    ]

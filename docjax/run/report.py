@@ -320,7 +320,7 @@ def _attention(
     prepared: Prepared, folder: Path, params, documents: Sequence[Document]
 ) -> list[run_page.Attention]:
     """The attention over each document; none for a model without attention."""
-    if not prepared.encoder.attends:
+    if not prepared.encoder.document.attends:
         return []
     if not documents:
         raise UserError("no labelled documents to explain")

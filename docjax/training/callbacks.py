@@ -5,7 +5,7 @@ and `end` (`docjax.types.OnBegin` and its neighbours). Only the first process ca
 """
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,15 +19,11 @@ from docjax.run.fields import Profile
 from docjax.types import OnBegin, OnEnd, OnEvaluation, OnStep
 
 KINDS = (OnBegin, OnStep, OnEvaluation, OnEnd)
-METHODS = "begin, step, evaluation or end"
 
 
 class Callbacks:
-    """Calls a user's callbacks; remembers the first error of one.
-
-    Raises:
-      UserError: for an object that is no callback.
-    """
+    """Calls a user's callbacks; remembers the first error of one. Raises UserError for
+    an object that is no callback."""
 
     def __init__(self, callbacks: Sequence[Any] = ()):
         for callback in callbacks:
@@ -37,21 +33,19 @@ class Callbacks:
 
     def begin(self, config: dict[str, Any], workdir: Path) -> None:
         """Raises UserError at once if a callback fails: nothing has begun."""
-        self._call(OnBegin, lambda each: each.begin(config, workdir), "at the begin")
+        self._call("begin", "at the begin", config, workdir)
         self.raise_failure("nothing was trained")
 
     def step(self, step: int, metrics: Mapping[str, float | int]) -> None:
-        line = dict(metrics)
-        self._call(OnStep, lambda each: each.step(step, line), f"at step {step}")
+        self._call("step", f"at step {step}", step, dict(metrics))
 
     def evaluation(self, step: int, metrics: Mapping[str, float | int]) -> None:
-        line, when = dict(metrics), f"at the evaluation after step {step}"
-        self._call(OnEvaluation, lambda each: each.evaluation(step, line), when)
+        when = f"at the evaluation after step {step}"
+        self._call("evaluation", when, step, dict(metrics))
 
     def end(self, metrics: Mapping[str, float | int]) -> None:
         """Raises UserError if a callback fails; the run itself is complete."""
-        line = dict(metrics)
-        self._call(OnEnd, lambda each: each.end(line), "at the end")
+        self._call("end", "at the end", dict(metrics))
         self.raise_failure("the run is complete")
 
     def raise_failure(self, state: str) -> None:
@@ -59,12 +53,13 @@ class Callbacks:
         if self.failure:
             raise UserError(f"{self.failure}; {state}")
 
-    def _call(self, kind: type, call: Callable[[Any], None], when: str) -> None:
+    def _call(self, method: str, when: str, *given: Any) -> None:
         for callback in self._callbacks:
-            if self.failure or not isinstance(callback, kind):
+            call = getattr(callback, method, None)
+            if self.failure or call is None:
                 continue
             try:
-                call(callback)
+                call(*given)
             except Exception as error:  # noqa: BLE001 a callback may raise anything
                 reason = " ".join(str(error).split())
                 name = type(callback).__name__
@@ -102,7 +97,7 @@ def _check(callback: Any) -> None:
     if not kinds or isinstance(callback, type):
         raise UserError(
             f"callbacks: {shown(callback)} is no callback: give an object with a method "
-            f"{METHODS}"
+            "begin, step, evaluation or end"
         )
     for kind in kinds:
         if fault := unfit(callback, kind):

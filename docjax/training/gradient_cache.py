@@ -37,7 +37,7 @@ from docjax.data.microbatches import round_up
 from docjax.encoders import freezing
 from docjax.encoders.document import DocumentEncoder, without_segment
 from docjax.training.momentum import Following, followed
-from docjax.types import DOCUMENT, Batch, Graphs, Masked, Microbatch, Targets
+from docjax.types import DOCUMENT, Batch, Masked, Microbatch, Targets
 
 FIRST_OTHERS = slice(0, 1), slice(1, None)  # the first view, and the other views
 BLOCK = 64  # the light pass reads at least BLOCK examples per device at once
@@ -66,25 +66,18 @@ class Keys(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class GradientCache:
-    """`gradient(params, batch, key)` of an objective over an encoder on a mesh.
-
-    Attributes:
-      objective: the loss of the views' vectors, or None for the token loss alone.
-      kinds: the kinds of the views, see `docjax.types.Views`.
-      token_weight: the weight of the mean loss of masked tokens.
-      keep: the most micro-batches whose activations are kept until the third pass.
-    """
+    """`gradient(params, batch, key)` of an objective over an encoder on a mesh."""
 
     encoder: DocumentEncoder
-    objective: Callable[..., tuple[Loss, Metrics]] | None
+    objective: Callable[..., tuple[Loss, Metrics]] | None  # None: token loss alone
     mesh: Mesh
-    kinds: tuple[str, ...]
-    token_weight: float = 0.0
-    keep: int = 0
+    kinds: tuple[str, ...]  # of the views, see `docjax.types.Views`
+    token_weight: float = 0.0  # of the mean loss of masked tokens
+    keep: int = 0  # the most micro-batches whose activations are kept for pass three
 
     @property
     def momentum(self) -> float | None:
-        """The momentum of the second encoder; None without a second encoder."""
+        """That of the second encoder; None without a second encoder."""
         return getattr(self.objective, "momentum", None)
 
     @property
@@ -97,20 +90,13 @@ class GradientCache:
     @property
     def tower(self) -> int | None:
         """The trained tower that reads documents; None for a single encoder."""
-        if self.momentum is not None:
-            return 0
-        return self.encoder.tower(DOCUMENT)
+        return 0 if self.momentum is not None else self.encoder.tower(DOCUMENT)
 
     def gradient(
         self, params: Params, batch: Batch, key: DropoutKey, memory: Any = ()
     ) -> tuple[Params, Metrics, Any]:
         """The gradient of the trained parameters, metrics with the loss, and the
-        objective's memory for the next batch.
-
-        Args:
-          key: None turns dropout off.
-          memory: the objective's memory of earlier batches; () without a memory.
-        """
+        objective's memory for the next batch; `memory` is that of earlier batches."""
         average, own = None, memory
         if self.momentum is not None:
             average, own = followed(memory, params, self.momentum)
@@ -236,9 +222,8 @@ class GradientCache:
         tower: int | None = None,
     ) -> Float[Array, "n d"]:
         """Vectors of a micro-batch whose first row is row `row` of its tower."""
-        keys = _row_keys(key, row, microbatch, tower)
+        inputs = *microbatch, _row_keys(key, row, microbatch, tower), tower
         params = {"params": {"segment": segment}}
-        inputs = *microbatch, keys, tower
         return self.encoder.apply(params, *inputs, method="segments")
 
     def token_loss(
@@ -256,6 +241,15 @@ class GradientCache:
         """Inside `shard_map`: the first row of this device's part."""
         part = index * self.mesh.size + jax.lax.axis_index("data")
         return part * len(microbatch.lengths)
+
+    def _reader(
+        self, frozen: Params, microbatch: Microbatch, index: Number, *rest: Any
+    ) -> Callable[[Params], Float[Array, "n d"]]:
+        """Inside `shard_map`: trained parameters -> vectors of this device's rows."""
+        row = self._first_row(microbatch, index)
+        return lambda trained: self.segments(
+            freezing.joined(trained, frozen), microbatch, row, *rest
+        )
 
     @functools.partial(jax.jit, static_argnums=(0, 6, 7))
     def encode(
@@ -276,10 +270,7 @@ class GradientCache:
 
         @self._per_device(P(), P(), P("data"), P(), P(), out=P("data"))
         def encode(trained, frozen, microbatch, index, key):
-            row = self._first_row(microbatch, index)
-            vectors = lambda trained: self.segments(
-                freezing.joined(trained, frozen), microbatch, row, key, tower
-            )
+            vectors = self._reader(frozen, microbatch, index, key, tower)
             if not keep:
                 return vectors(trained), None
             values, vjp = jax.vjp(vectors, trained)
@@ -288,48 +279,33 @@ class GradientCache:
         return encode(trained, frozen, microbatch, index, key)
 
     @functools.partial(jax.jit, static_argnums=0)
-    def document_gradients(
-        self,
-        trained: Params,
-        frozen: Params,
-        vectors: Float[Array, "microbatches n d"],
-        batch: Batch,
-        key: DropoutKey,
-        memory: Any,
-        average: Params,
-    ) -> tuple[Params, None, Metrics, Any]:
-        """The second pass for a segment encoder that is not trained."""
-        gradient = jax.value_and_grad(self.loss, has_aux=True)
-        inputs = trained, frozen, vectors, batch, key, memory, average
-        (_, aux), gradients = gradient(*inputs)
-        return gradients, None, *self._on_every_device(aux)
+    def document_gradients(self, *inputs: Any) -> tuple[Params, None, Metrics, Any]:
+        """The second pass for a segment encoder that is not trained, from the arguments
+        of `loss`: the gradient of its parameters, metrics, and the next memory."""
+        (gradients,), metrics, memory = self._second_pass((0,), *inputs)
+        return gradients, None, metrics, memory
 
     @functools.partial(jax.jit, static_argnums=0, donate_argnums=3)
     def both_gradients(
-        self,
-        trained: Params,
-        frozen: Params,
-        vectors: Float[Array, "microbatches n d"],
-        batch: Batch,
-        key: DropoutKey,
-        memory: Any,
-        average: Params,
+        self, trained: Params, frozen: Params, vectors: Array, *rest: Any
     ) -> tuple[Params, Float[Array, "microbatches n d"], Metrics, Any]:
-        """The second pass: gradients of its parameters and of the segment vectors."""
-        gradient = jax.value_and_grad(self.loss, argnums=(0, 2), has_aux=True)
-        inputs = trained, frozen, vectors, batch, key, memory, average
-        (_, aux), (gradients, cotangents) = gradient(*inputs)
+        """The second pass: also the gradient of the segment vectors."""
+        inputs = trained, frozen, vectors, *rest
+        (gradients, cotangents), metrics, memory = self._second_pass((0, 2), *inputs)
         cotangents = jax.lax.with_sharding_constraint(
             cotangents, NamedSharding(self.mesh, P(None, "data"))
         )
-        return gradients, cotangents, *self._on_every_device(aux)
+        return gradients, cotangents, metrics, memory
 
-    def _on_every_device(self, aux: tuple[Metrics, Any]) -> tuple[Metrics, Any]:
-        """The metrics, and the memory with a copy on every device."""
-        metrics, memory = aux
+    def _second_pass(
+        self, arguments: tuple[int, ...], *inputs: Any
+    ) -> tuple[tuple[Any, ...], Metrics, Any]:
+        """The gradients of these arguments of `loss`, the metrics, and the memory with
+        a copy on every device."""
+        gradient = jax.value_and_grad(self.loss, argnums=arguments, has_aux=True)
+        (_, (metrics, memory)), gradients = gradient(*inputs)
         whole = NamedSharding(self.mesh, P())
-        put = lambda array: jax.lax.with_sharding_constraint(array, whole)
-        return metrics, jax.tree.map(put, memory)
+        return gradients, metrics, jax.lax.with_sharding_constraint(memory, whole)
 
     def loss(
         self,
@@ -341,16 +317,14 @@ class GradientCache:
         memory: Any = (),
         average: Params = None,
     ) -> tuple[Loss, tuple[Metrics, Any]]:
-        """The objective's loss for segment vectors.
+        """The objective's loss for segment vectors, its metrics, and the next memory.
 
-        Also returns the metrics, and the memory for the next batch. `average` has the
-        parameters that follow the trained ones, if the objective has a momentum.
+        `average` has the parameters that follow the trained ones, if any do.
         """
         params = freezing.joined(trained, frozen)
         examples = batch.rows.shape[1]
-        to_blocks = functools.partial(
-            _to_blocks, blocks=_blocks(examples, self.mesh.size)
-        )
+        blocks = _blocks(examples, self.mesh.size)
+        to_blocks = functools.partial(_to_blocks, blocks=blocks)
         flat = vectors.reshape(-1, vectors.shape[-1])
         gathered = jax.lax.with_sharding_constraint(
             flat[to_blocks(batch.rows)],
@@ -369,23 +343,24 @@ class GradientCache:
         )
 
     def views(
-        self,
-        params: Params,
-        average: Params,
-        vectors: Float[Array, "v b p d"],
-        lengths: Int[Array, "v b p"],
-        places: Int[Array, "v b p 2"],
-        graphs: Graphs,
-        keys: Key[Array, "1 b"] | None,
+        self, params: Params, average: Params, *inputs: Any
     ) -> Float[Array, "v b w"]:
-        """The views of documents from the vectors of their segments."""
+        """The views of documents from the vectors [v b p d], lengths and places of
+        their segments, graphs, and the dropout keys of the examples [1 b]."""
+        *inputs, keys = inputs
         keys = None if keys is None else keys[0]
 
         def read(params, inputs, kinds):
             inputs = *inputs, kinds, keys
             return self.encoder.apply({"params": params}, *inputs, method="views")
 
-        inputs = vectors, lengths, places, graphs
+        return self._by_both(read, params, average, inputs)
+
+    def _by_both(
+        self, read: Callable, params: Params, average: Params, inputs: Any
+    ) -> Float[Array, "_ b _"]:
+        """`read(params, inputs, kinds)` of all views. If there is an average, it reads
+        all views but the first, without a gradient."""
         if average is None:
             return read(params, inputs, self.kinds)
         first, others = (
@@ -394,23 +369,6 @@ class GradientCache:
         by_average = read(average, others, self.kinds[1:])
         first = read(params, first, self.kinds[:1])
         return jnp.concatenate([first, jax.lax.stop_gradient(by_average)])
-
-    def _outputs(
-        self,
-        params: Params,
-        average: Params,
-        documents: Float[Array, "v b w"],
-        key: DropoutKey,
-    ) -> Float[Array, "_ b o"]:
-        """What the objective reads, after the head, which may append predictions."""
-        read = lambda params, documents: self.encoder.apply(
-            {"params": params}, documents, key, method="outputs"
-        )
-        if average is None:
-            return read(params, documents)
-        first, others = (documents[at] for at in FIRST_OTHERS)
-        by_average = jax.lax.stop_gradient(read(average, others))
-        return jnp.concatenate([read(params, first), by_average])
 
     def objective_loss(
         self,
@@ -422,7 +380,10 @@ class GradientCache:
         memory: Any,
     ) -> tuple[Loss, tuple[Metrics, Any]]:
         """The loss of views; the metrics with it, and the next memory."""
-        outputs = self._outputs(params, average, documents, key)
+        read = lambda params, documents, _: self.encoder.apply(
+            {"params": params}, documents, key, method="outputs"
+        )
+        outputs = self._by_both(read, params, average, documents)
         if memory:
             loss, metrics, memory = self.objective(outputs, targets, memory)
         else:
@@ -438,7 +399,7 @@ class GradientCache:
         @self._per_device(P("data"), P("data"), P("data"), out=P("data"))
         def pull(total, activations, cotangent):
             vjp = jax.tree.map(lambda leaf: leaf[0], activations)
-            return jax.tree.map(lambda t, g: t + g[None], total, vjp(cotangent)[0])
+            return _added(total, vjp(cotangent)[0])
 
         return pull(total, activations, cotangent)
 
@@ -459,12 +420,9 @@ class GradientCache:
 
         @self._per_device(data, whole, whole, data, data, whole, whole, out=data)
         def pull(total, trained, frozen, cotangent, microbatch, index, key):
-            row = self._first_row(microbatch, index)
-            vectors = lambda trained: self.segments(
-                freezing.joined(trained, frozen), microbatch, row, key, tower
-            )
+            vectors = self._reader(frozen, microbatch, index, key, tower)
             _, vjp = jax.vjp(vectors, trained)
-            return jax.tree.map(lambda t, g: t + g[None], total, vjp(cotangent)[0])
+            return _added(total, vjp(cotangent)[0])
 
         return pull(total, trained, frozen, cotangent, microbatch, index, key)
 
@@ -492,36 +450,32 @@ class GradientCache:
                 freezing.joined(trained, frozen), masked, row, key
             )
             _, vjp, added = jax.vjp(loss, trained, has_aux=True)
-            gradient = vjp(scale)[0]
-            add = lambda t, g: t + g[None]
-            return jax.tree.map(add, total, gradient), sums + added[None]
+            return _added(total, vjp(scale)[0]), sums + added[None]
 
         return pull(total, sums, trained, frozen, masked, index, key, scale)
 
     @functools.partial(jax.jit, static_argnums=0)
     def summed(self, total: Any) -> Any:
         """The total over the devices, once at the end of a step."""
-        return jax.tree.map(
-            lambda array: jax.lax.with_sharding_constraint(
-                array.sum(0), NamedSharding(self.mesh, P())
-            ),
-            total,
-        )
+        whole = NamedSharding(self.mesh, P())
+        total = jax.tree.map(lambda array: array.sum(0), total)
+        return jax.lax.with_sharding_constraint(total, whole)
 
     def _zeros(self, tree: Any) -> Any:
         """For each array a sum on each device, from zero."""
-        return jax.tree.map(
-            lambda array: _zeros(
-                (self.mesh.size, *array.shape), NamedSharding(self.mesh, P("data"))
-            ),
-            tree,
-        )
+        devices, rows = self.mesh.size, NamedSharding(self.mesh, P("data"))
+        return jax.tree.map(lambda array: _zeros((devices, *array.shape), rows), tree)
 
     def _per_device(self, *inputs: P, out: Any) -> Callable[[Callable], Callable]:
         # check_vma is off: erf has no rule for this check in jax 0.12.
         return lambda function: jax.shard_map(
             function, mesh=self.mesh, in_specs=inputs, out_specs=out, check_vma=False
         )
+
+
+def _added(total: Params, gradient: Params) -> Params:
+    """A device's sum with a gradient added."""
+    return jax.tree.map(lambda t, g: t + g[None], total, gradient)
 
 
 def light(batch: Batch) -> Batch:
@@ -534,20 +488,21 @@ def _row_keys(
     key: DropoutKey, row: Number, microbatch: Microbatch, tower: int | None = None
 ) -> Key[Array, " n"] | None:
     """The dropout key of each row of a micro-batch that begins at row `row`."""
-    if key is None:
-        return None
-    if tower is not None:
+    if key is not None and tower is not None:
         key = jax.random.fold_in(key, tower)
-    rows = row + jnp.arange(len(microbatch.lengths))
-    return jax.vmap(functools.partial(jax.random.fold_in, key))(rows)
+    return _folded(key, row + jnp.arange(len(microbatch.lengths)))
 
 
 def example_keys(key: DropoutKey, examples: int) -> Key[Array, "1 b"] | None:
     """The dropout key of each example."""
+    return None if key is None else _folded(key, jnp.arange(examples))[None]
+
+
+def _folded(key: DropoutKey, numbers: Int[Array, " n"]) -> Key[Array, " n"] | None:
+    """A key for each number; None without a key."""
     if key is None:
         return None
-    numbers = jnp.arange(examples)
-    return jax.vmap(functools.partial(jax.random.fold_in, key))(numbers)[None]
+    return jax.vmap(functools.partial(jax.random.fold_in, key))(numbers)
 
 
 def _blocks(examples: int, devices: int) -> int:
@@ -560,10 +515,7 @@ def _blocks(examples: int, devices: int) -> int:
 def _to_blocks(
     array: Shaped[Array, "v b *rest"], blocks: int
 ) -> Shaped[Array, "{blocks} v c *rest"]:
-    """The examples of a batch in blocks, which take them in turn.
-
-    So every block has examples of each device.
-    """
+    """The examples of a batch in blocks, each with examples of every device."""
     shape = (len(array), -1, blocks, *array.shape[2:])
     return jnp.moveaxis(array.reshape(shape), 2, 0)
 

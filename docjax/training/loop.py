@@ -128,10 +128,8 @@ class _Loop:
     def after(
         self, step: int, state: State, metrics: dict, counts: dict[str, int]
     ) -> None:
-        """Handles a step that the device computes; `counts` belong to its batch.
-
-        Only a step that is logged, evaluated or saved waits for the device.
-        """
+        """Handles a step that the device computes, and waits for it only if the step is
+        logged, evaluated or saved; `counts` belong to its batch."""
         self.finite.add(step, metrics)
         self.sums.update(counts, steps=1)
         self.log.tick(step)
@@ -154,12 +152,8 @@ class _Loop:
             self._end(step)
 
     def _end(self, step: int) -> None:
-        """Ends the run after a step that is saved.
-
-        Raises:
-          UserError: if a callback of this process failed.
-          Stopped: otherwise.
-        """
+        """Ends the run after a step that is saved: raises UserError if a callback of
+        this process failed, and Stopped otherwise."""
         self.close()
         self.callbacks.raise_failure(
             f"step {step} of {self.trainer.steps} is saved in {self.prepared.run}: the "
@@ -184,10 +178,7 @@ class _Loop:
             )
 
     def _due(self, name: str, step: int) -> bool:
-        """Whether `step` is a multiple of the config's field `name`.
-
-        A field of None means once per epoch, 0 means never.
-        """
+        """Whether `step` is a multiple of field `name`; None: of an epoch, 0: never."""
         every = getattr(self.prepared.config, name)
         every = self.trainer.epoch_steps if every is None else every
         return every > 0 and step % every == 0
@@ -338,11 +329,9 @@ def _rest(state: State) -> dict[str, Any]:
 def _restore(
     checkpointer: Checkpointer, like: State, data, mesh
 ) -> tuple[State, float] | None:
-    """The newest good checkpoint's state, shaped `like`, and the best metric so far.
-
-    `data` continues where the checkpoint left off.
-    """
-    everywhere = lambda tree: jax.tree.map(sharding.abstract(mesh), tree)
+    """The newest good checkpoint's state, shaped `like`, and the best metric so far;
+    `data` continues from there."""
+    everywhere = sharding.abstract(mesh)
     restored = checkpointer.restore(everywhere(like.params), everywhere(_rest(like)))
     if restored is None:
         return None

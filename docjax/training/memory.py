@@ -18,6 +18,7 @@ from docjax.training.gradient_cache import GradientCache
 from docjax.types import Microbatch, State
 
 LOWER = "lower --config.microbatch"
+SMALLER = "train a smaller encoder, or use devices with more memory"
 TOKENS = 2**31  # a micro-batch on one device must have fewer tokens
 M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8  # names in glibc's malloc.h
 
@@ -34,10 +35,8 @@ def check(
 
     The first step calls the compiled programs and does not compile them again.
 
-    Args:
-      state: the training state as shapes.
-      segments: the number of segments in all micro-batches of a batch.
-      answers: masked tokens per segment of `width` tokens; None without masking.
+    `state` may have shapes alone. A batch has `segments` segments, and a segment of
+    `width` tokens has `answers` masked ones, or None without masking.
 
     Raises:
       UserError: if a device has less memory than a step needs.
@@ -51,10 +50,11 @@ def check(
     passes = pass_bytes(cache, state, shape, answers)
     held, limit = held_bytes(cache, state, shape, segments), available(cache.mesh)
     if passes + held > limit:
+        mend = SMALLER if held > limit else LOWER
         raise UserError(
             f"a step does not fit in memory ({_gib(limit)} per device): {_gib(passes)} "
             f"for a micro-batch of {microbatch:,} segments x {width} tokens, "
-            f"{_gib(held)} for parameters, optimizer and segment vectors: {_mend(held, limit)}"
+            f"{_gib(held)} for parameters, optimizer and segment vectors: {mend}"
         )
 
 
@@ -63,8 +63,7 @@ def check_vectors(
 ) -> None:
     """Raises UserError if the vectors of a batch's segments do not fit on a device.
 
-    Every view has as much room as the longest one: `longest` segments of `width`
-    numbers.
+    Every view has room for the longest one, `longest` segments of `width` numbers.
     """
     each = views * -(-batch // mesh.size) * width * 4  # bytes for a segment of a view
     needed, most = each * longest, available(mesh) // each
@@ -82,14 +81,13 @@ def pass_bytes(
     cache: GradientCache, state: State, microbatch: Microbatch, answers: int | None
 ) -> int:
     """Bytes that the largest pass of a micro-batch with a gradient takes, compiled."""
-    traced = []
+    given, traced = (cache, state.params, microbatch), []
     if cache.objective is not None and cache.keep:
-        traced.append(programs.encode(cache, state.params, microbatch))
-        traced.append(programs.pull_kept(cache, state.params, microbatch))
+        traced += [programs.encode(*given), programs.pull_kept(*given)]
     elif cache.objective is not None:
-        traced.append(programs.pull_back(cache, state.params, microbatch))
+        traced.append(programs.pull_back(*given))
     if answers is not None:
-        traced.append(programs.pull_tokens(cache, state.params, microbatch, answers))
+        traced.append(programs.pull_tokens(*given, answers))
     return max(program_bytes(program.lower().compile()) for program in traced)
 
 
@@ -98,10 +96,9 @@ def held_bytes(
 ) -> int:
     """Bytes that a device holds beside the arrays of the backward pass.
 
-    The bytes hold the optimizer's state, the objective's memory before and after the
-    step, the parameters of the document encoder and of other towers with their
-    gradient, and the vectors of `segments` segments with their gradient. The parameters
-    of the segment encoder and their gradient belong to the backward pass.
+    These are the optimizer's state, the objective's memory before and after the step,
+    and with their gradient the vectors of `segments` segments and all parameters but
+    those of the segment encoder, which belong to the backward pass.
     """
     segment = programs.segment_params(cache, state.params)
     rest = tree_bytes(state.params) - tree_bytes(segment)
@@ -203,9 +200,3 @@ def host_memory(groups: Path = Path("/sys/fs/cgroup")) -> int:
 
 def _gib(size: int) -> str:
     return f"{size / 2**30:.1f} GiB"
-
-
-def _mend(kept: int, limit: int) -> str:
-    if kept > limit:
-        return "train a smaller encoder, or use devices with more memory"
-    return LOWER

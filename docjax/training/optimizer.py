@@ -41,14 +41,7 @@ def adamw(
     )
     return optax.chain(
         optax.clip_by_global_norm(clip),
-        optax.adamw(
-            schedule,
-            b1=0.9,
-            b2=0.999,
-            eps=1e-8,
-            weight_decay=weight_decay,
-            mask=decays,
-        ),
+        optax.adamw(schedule, weight_decay=weight_decay, mask=decays),
     )
 
 

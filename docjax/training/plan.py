@@ -5,6 +5,7 @@ the programs of a step and times a few real steps. `plan_memory.py` counts the b
 The time is that of the steps and of what a frozen encoder reads before them.
 """
 
+import collections
 import dataclasses
 import functools
 import time
@@ -35,9 +36,7 @@ def plan(
 ) -> Plan:
     """Counts, bytes and seconds of a run. Writes files into `prepared.run` only.
 
-    Args:
-      prepared: the run, with vectors of any value where training reads them.
-      trainer_of: makes the trainer of a run.
+    The run may have vectors of any value where training reads them.
 
     Raises:
       UserError: for what training would refuse before its first step.
@@ -49,7 +48,10 @@ def plan(
     counts = _counts(trainer)
     logging.info("compiling and timing %d steps", min(STEPS, trainer.steps))
     positions = counts["positions_a_step"]
-    step = _seconds_a_step(prepared, trainer, trainer_of, params, positions)
+    try:
+        step = _timed(_smaller(prepared, trainer, trainer_of), params, positions)
+    except UserError:  # an objective may need more documents than the smaller batch has
+        step = _timed(trainer, params, positions)
     reading = _seconds_of_reading(prepared, params, mesh)
     logging.info("compiling the programs of a step to count their bytes")
     return {
@@ -63,11 +65,10 @@ def plan(
 def _counts(trainer: Trainer) -> Plan:
     """What the first BATCHES steps read, on average."""
     steps = range(min(BATCHES, trainer.steps))
-    sums = {"computed": 0, "real": 0, "tokens": 0, "cut": 0, "documents": 0}
+    sums: collections.Counter = collections.Counter()
     for step in steps:
         batch, rows = trainer.dataset[step]
-        counted = trainer.measure(batch) | {"documents": len(rows)}
-        sums = {name: sums[name] + counted.get(name, 0) for name in sums}
+        sums.update(trainer.measure(batch), documents=len(rows))
     computed, real, read = sums["computed"], sums["real"], sums["tokens"]
     return {
         "steps": trainer.steps,
@@ -106,27 +107,11 @@ def _seconds_of_reading(
     return float(tokens) * duration.seconds_a_token(read, sample)
 
 
-def _seconds_a_step(
-    prepared: Prepared,
-    trainer: Any,
-    trainer_of: Callable[[Prepared], Trainer],
-    params: Any,
-    positions: float,
-) -> float:
-    """The seconds of a step that computes `positions`."""
-    try:
-        return _timed(_smaller(prepared, trainer, trainer_of), params, positions)
-    except UserError:  # an objective may need more documents than the smaller batch has
-        return _timed(trainer, params, positions)
-
-
 def _smaller(
     prepared: Prepared, trainer: Any, trainer_of: Callable[[Prepared], Trainer]
 ) -> Any:
-    """A trainer whose step has about CALLS micro-batches, if a step of the run has more.
-
-    The seconds of a step grow with its micro-batches.
-    """
+    """A trainer whose step has about CALLS micro-batches, if a step of the run has
+    more: the seconds of a step grow with them."""
     if prepared.config.reads_words or prepared.corpus.vectors:
         return trainer
     config, devices = prepared.config, trainer.mesh.size

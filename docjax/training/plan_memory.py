@@ -24,10 +24,8 @@ def memory_of(trainer: Any, params: Any, mesh: jax.sharding.Mesh) -> Bytes:
     state = jax.eval_shape(trainer.begin, params)
     if trainer.prepared.config.reads_words:  # a step is one program
         batch, _ = trainer.dataset[0]
-        step = trainer.step.lower(state, batch, jax.random.key(0))
-        passes = dict.fromkeys(
-            ("step", "largest"), memory.program_bytes(step.compile())
-        )
+        step = trainer.step.lower(state, batch, jax.random.key(0)).compile()
+        passes = dict.fromkeys(("step", "largest"), memory.program_bytes(step))
     else:
         passes = _passes(trainer, state)
     return {

@@ -31,9 +31,8 @@ def microbatch_shape(rows: int, width: int) -> Microbatch:
 
 def vector_shape(cache: GradientCache, params: Shapes, microbatch: Shapes) -> Shapes:
     """The vectors of a micro-batch, [n d]."""
-    tower = cache.tower
     encode = lambda params, microbatch: cache.encoder.apply(
-        {"params": params}, *microbatch, None, tower, method="segments"
+        {"params": params}, *microbatch, None, cache.tower, method="segments"
     )
     return jax.eval_shape(encode, params, microbatch)
 
@@ -45,8 +44,7 @@ def output_shape(cache: GradientCache, params: Shapes, batch: Batch) -> Shapes:
 
     def outputs(params: Any, *rest: Any) -> jax.Array:
         documents = cache.views(params, None, *rest, None)
-        apply = cache.encoder.apply
-        return apply({"params": params}, documents, None, method="outputs")
+        return cache.encoder.apply({"params": params}, documents, method="outputs")
 
     rest = batch.lengths, batch.places, batch.graphs
     vectors = jax.ShapeDtypeStruct(size, jnp.float32)
@@ -60,8 +58,8 @@ def encode(
     whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
     return GradientCache.encode.trace(
         cache,
-        *jax.tree.map(whole, segment_params(cache, params)),
-        jax.tree.map(rows, microbatch),
+        *whole(segment_params(cache, params)),
+        rows(microbatch),
         INDEX,
         _key(cache, dropout),
         cache.tower,
@@ -77,29 +75,25 @@ def objective(
     dropout: bool = True,
     memory: Shapes = (),
 ) -> Traced:
-    """The second pass: all vectors [micro-batches n d] to the loss and its gradient.
-
-    `memory` is that of the objective.
-    """
+    """The second pass: all vectors [micro-batches n d] to the loss and its gradient."""
     whole, columns = abstract(cache.mesh), abstract(cache.mesh, None, "data")
     parts = freezing.divided(params, cache.encoder.frozen)
     average, own = memory if isinstance(memory, Following) else (None, memory)
     rest = *map(without_segment, parts), without_segment(average)
-    trained, frozen, average = jax.tree.map(whole, rest)
-    rows = jax.tree.map(abstract(cache.mesh, "data"), batch.targets)
-    read = jax.tree.map(columns, light(batch)._replace(targets=None))
-    reads = "segment" in parts[0]
-    second_pass = (
-        GradientCache.both_gradients if reads else GradientCache.document_gradients
-    )
+    trained, frozen, average = whole(rest)
+    rows = abstract(cache.mesh, "data")(batch.targets)
+    read = columns(light(batch)._replace(targets=None))
+    second_pass = GradientCache.document_gradients
+    if "segment" in parts[0]:
+        second_pass = GradientCache.both_gradients
     return second_pass.trace(
         cache,
         trained,
         frozen,
-        jax.tree.map(columns, vectors),
+        columns(vectors),
         read._replace(targets=rows),
         _key(cache, dropout),
-        jax.tree.map(whole, own),
+        whole(own),
         average,
     )
 
@@ -113,9 +107,9 @@ def pull_back(
     return GradientCache.pull_back.trace(
         cache,
         _totals(cache, trained),
-        *jax.tree.map(whole, (trained, frozen)),
+        *whole((trained, frozen)),
         rows(vector_shape(cache, params, microbatch)),
-        jax.tree.map(rows, microbatch),
+        rows(microbatch),
         INDEX,
         _key(cache, dropout),
         cache.tower,
@@ -129,7 +123,7 @@ def pull_kept(
     rows = abstract(cache.mesh, "data")
     vectors, activations = encode(cache, params, microbatch, dropout).out_info
     trained, _ = segment_params(cache, params)
-    inputs = jax.tree.map(rows, (activations, vectors))
+    inputs = rows((activations, vectors))
     return GradientCache.pull_kept.trace(cache, _totals(cache, trained), *inputs)
 
 
@@ -139,17 +133,17 @@ def pull_tokens(
     """The third pass for masked tokens, `answers` per segment."""
     whole, rows = abstract(cache.mesh), abstract(cache.mesh, "data")
     trained, frozen = segment_params(cache, params)
-    predicted = jax.ShapeDtypeStruct((len(microbatch.lengths), answers), jnp.int32)
-    scalar = jax.ShapeDtypeStruct((), jnp.float32)
+    shape = jax.ShapeDtypeStruct
+    predicted = shape((len(microbatch.lengths), answers), jnp.int32)
     return GradientCache.pull_tokens.trace(
         cache,
         _totals(cache, trained),
-        _totals(cache, jax.ShapeDtypeStruct((3,), jnp.float32)),
-        *jax.tree.map(whole, (trained, frozen)),
-        jax.tree.map(rows, Masked(microbatch, predicted, predicted)),
+        _totals(cache, shape((3,), jnp.float32)),
+        *whole((trained, frozen)),
+        rows(Masked(microbatch, predicted, predicted)),
         INDEX,
         _key(cache, True),
-        whole(scalar),
+        whole(shape((), jnp.float32)),
     )
 
 
@@ -160,21 +154,16 @@ def add_up(cache: GradientCache, params: Shapes) -> Traced:
 
 
 def segment_params(cache: GradientCache, params: Shapes) -> tuple[Shapes, Shapes]:
-    """The trained and the frozen parameters of the segment encoder.
-
-    Of two towers, the parameters are those of the document tower.
-    """
-    parts = freezing.divided(params, cache.encoder.frozen)
-    tower = cache.tower
-    trained, frozen = (cache.of_tower(part.get("segment", {}), tower) for part in parts)
-    return trained, frozen
+    """The trained and the frozen parameters of the encoder that reads documents."""
+    own = lambda part: cache.of_tower(part.get("segment", {}), cache.tower)
+    trained, frozen = freezing.divided(params, cache.encoder.frozen)
+    return own(trained), own(frozen)
 
 
 def _totals(cache: GradientCache, segment: Shapes) -> Shapes:
     """The shapes of one gradient sum of the segment encoder per device."""
-    rows = abstract(cache.mesh, "data")
-    each = lambda a: rows(jax.ShapeDtypeStruct((cache.mesh.size, *a.shape), a.dtype))
-    return jax.tree.map(each, segment)
+    total = lambda a: jax.ShapeDtypeStruct((cache.mesh.size, *a.shape), a.dtype)
+    return abstract(cache.mesh, "data")(jax.tree.map(total, segment))
 
 
 def _key(cache: GradientCache, dropout: bool) -> Shapes:

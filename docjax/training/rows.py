@@ -52,7 +52,6 @@ class Adagrad:
         gradients: Sequence[Gradient],
         decay: Float[Array, ""],
     ) -> tuple[Table, Any]:
-        """The next table and statistics; `decay` scales the learning rate."""
         for rows, values in gradients:
             mean = row_sums(values**2) / values.shape[-1]
             squares = squares.at[rows].add(mean, mode="drop")
@@ -96,16 +95,14 @@ class Adam:
         gradients: Sequence[Gradient],
         decay: Float[Array, ""],
     ) -> tuple[Table, Any]:
-        """The next table and moments; `decay` scales the learning rate."""
         rows, values = merged(gradients, len(table))
         old = jax.tree.map(lambda array: array[rows], moments)
         mean = self.b1 * old.mean + (1 - self.b1) * values
         square = self.b2 * old.square + (1 - self.b2) * values**2
         counts = old.counts + 1
         unbiased = lambda moment, b: moment / (1 - b ** counts[:, None])
-        step = unbiased(mean, self.b1) / (
-            jnp.sqrt(unbiased(square, self.b2)) + self.epsilon
-        )
+        root = jnp.sqrt(unbiased(square, self.b2))
+        step = unbiased(mean, self.b1) / (root + self.epsilon)
         put = lambda array, new: array.at[rows].set(new, mode="drop")
         moments = jax.tree.map(put, moments, Moments(mean, square, counts))
         rate = self.learning_rate * decay

@@ -1,5 +1,6 @@
 """Where arrays live: one mesh with the axis `data`, which batches are split over."""
 
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -77,13 +78,8 @@ def cut(tree: Any, mesh: Mesh) -> Any:
     return jax.tree.map(lambda array: _put(array, mesh, P("data")), tree)
 
 
-def abstract(
-    mesh: Mesh, *axes: str | None
-) -> Callable[[jax.Array], jax.ShapeDtypeStruct]:
-    """A function from an array to its shape with a sharding.
-
-    The sharding splits the array over `axes`; without axes every device has a copy.
-    """
+def abstract(mesh: Mesh, *axes: str | None) -> Callable[[Any], Any]:
+    """A function from arrays to their shapes, split over `axes`; without: copied."""
     sharding = NamedSharding(mesh, P(*axes))
 
     def shape(a: Any) -> jax.ShapeDtypeStruct:
@@ -91,7 +87,7 @@ def abstract(
         weak = getattr(a, "weak_type", False)
         return jax.ShapeDtypeStruct(a.shape, a.dtype, sharding=sharding, weak_type=weak)
 
-    return shape
+    return functools.partial(jax.tree.map, shape)
 
 
 def put_batch(batch: Batch, mesh: Mesh) -> Batch:
@@ -99,20 +95,12 @@ def put_batch(batch: Batch, mesh: Mesh) -> Batch:
 
     Every process holds the whole batch in memory and transfers its own part.
     """
-    rows, columns = P("data"), P(None, "data")
     put = lambda tree, spec: jax.tree.map(lambda array: _put(array, mesh, spec), tree)
-    return Batch(
-        microbatches=put(batch.microbatches, rows),
-        rows=put(batch.rows, columns),
-        lengths=put(batch.lengths, columns),
-        places=put(batch.places, columns),
-        graphs=put(batch.graphs, columns),
-        targets=put(batch.targets, rows),
-        towers=batch.towers,
-        masked=put(batch.masked, rows),
-        answers=put(batch.answers, P()),
-        vectors=put(batch.vectors, columns),
-    )
+    specs = dict.fromkeys(("microbatches", "targets", "masked"), P("data"))
+    columns = "rows", "lengths", "places", "graphs", "vectors"
+    specs |= dict.fromkeys(columns, P(None, "data")) | {"answers": P()}
+    parts = {name: put(getattr(batch, name), spec) for name, spec in specs.items()}
+    return batch._replace(**parts, cut=None)
 
 
 def _put(array: Any, mesh: Mesh, spec: P) -> jax.Array:

@@ -29,8 +29,7 @@ def make_step(
 ) -> Callable[[State, Batch, jax.Array], tuple[State, Metrics]]:
     """The step: gradient of the whole batch, then one update.
 
-    The key is folded with the step number, so that a resumed run replays the same
-    dropout.
+    The key is folded with the step number: a resumed run replays the same dropout.
     """
 
     @functools.partial(jax.jit, donate_argnums=0)

@@ -63,10 +63,7 @@ class Stop:
             self._before = signal.signal(signal.SIGTERM, self._handle)
 
     def restore(self) -> None:
-        """Restores the earlier handler of SIGTERM, once everything is saved.
-
-        A signal that came meanwhile goes to that handler.
-        """
+        """Restores the earlier handler of SIGTERM, and gives it a signal that came."""
         if self._main:
             signal.signal(signal.SIGTERM, self._before)
             if self._came:
@@ -76,10 +73,8 @@ class Stop:
         self._came = True
 
     def asked(self, step: int, failed: bool, last: bool) -> tuple[bool, bool]:
-        """Whether to stop, and whether a callback of any process `failed`.
-
-        Several processes agree on this every EVERY steps, and at the last one.
-        """
+        """Whether to stop, and whether a callback of any process `failed`; several
+        processes agree on this every EVERY steps, and at the last one."""
         if jax.process_count() == 1:
             return self._came or failed, failed
         if step % EVERY and not last:

@@ -16,15 +16,8 @@ from docjax.data.examples import Examples
 from docjax.data.masking import Masking
 from docjax.data.microbatches import FEW_SHAPES, SHAPES
 from docjax.data.packing import Layout, padding
-from docjax.data.segment_batches import (
-    Reader,
-    TrainingBatches,
-    check_fills,
-    log_cut,
-)
-from docjax.encoders import document as document_encoder
-from docjax.encoders import freezing
-from docjax.encoders.document import param_shapes
+from docjax.data.segment_batches import Reader, TrainingBatches, check_fills, log_cut
+from docjax.encoders import document, freezing
 from docjax.errors import UserError
 from docjax.objectives import facts
 from docjax.run.fields import RunConfig
@@ -96,10 +89,9 @@ class VectorTrainer:
         self.step = make_step(self.cache, self.optimizer)
 
     def begin(self, params: Any) -> State:
-        """The state before the first step."""
         memory: Any = ()
         frozen = self.prepared.encoder.frozen
-        params = document_encoder.begin(self.prepared.encoder, params)
+        params = document.begin(self.prepared.encoder, params)
         if isinstance(self.cache.objective, ObjectiveWithMemory):
             batch, _ = self.dataset[0]
             _, examples, width = programs.output_shape(self.cache, params, batch).shape
@@ -109,33 +101,27 @@ class VectorTrainer:
         return initial_state(params, self.optimizer, frozen, memory)
 
     def put(self, batch: Batch) -> Batch:
-        """The batch on the devices."""
         return sharding.put_batch(batch, self.mesh)
 
     def measure(self, batch: Batch) -> dict[str, int]:
-        """The tokens read, the positions computed for them, and the tokens cut off by
-        `limits.training_segments` and `limits.training_tokens`."""
         computed, real = padding(batch)
         tokens = int(batch.lengths.sum())
         counts = {"computed": computed, "real": real, "tokens": tokens}
         return counts | ({"cut": batch.cut} if batch.cut else {})
 
     def documents(self, step: int) -> list[str]:
-        """The ids of the documents and queries that a step reads."""
         _, rows = self.dataset[step - 1]
         corpora = self.batches.reader.corpora
         slots = zip(self.batches.examples.kinds, rows.T, strict=True)
         return [corpora[kind].ids[row] for kind, column in slots for row in column]
 
     def _fit_memory(self) -> None:
-        """Keeps activations where memory allows.
-
-        Raises:
-          UserError: if a batch does not fit or `frozen` is invalid.
-        """
-        shapes = param_shapes(self.prepared.encoder)
-        freezing.check(shapes, self.prepared.encoder.frozen)
-        trained, _ = freezing.divided(shapes, self.prepared.encoder.frozen)
+        """Keeps activations where memory allows. Raises UserError if a batch does not
+        fit or `frozen` is invalid."""
+        encoder = self.prepared.encoder
+        shapes = document.param_shapes(encoder)
+        freezing.check(shapes, encoder.frozen)
+        trained, _ = freezing.divided(shapes, encoder.frozen)
         if "segment" in trained:
             layout, masking = self.batches.layout, self.batches.masking
             state, width = jax.eval_shape(self.begin, shapes), layout.widths[-1]
@@ -170,10 +156,8 @@ def check_batch(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
 def check_vectors(prepared: Prepared, mesh: jax.sharding.Mesh, width: int) -> None:
     """Raises UserError if the vectors of a batch's segments cannot fit on a device.
 
-    The views of the LARGEST documents, drawn in DRAWS epochs, stand for all.
-
-    Args:
-      width: the numbers of a segment's vector, which need not be there yet.
+    The views of the LARGEST documents, drawn in DRAWS epochs, stand for all. The
+    vectors, of `width` numbers, need not be there yet.
     """
     examples, reader = prepared.examples, _reader(prepared)
     counts = prepared.training_corpus.counts[_documents(examples)]
@@ -261,11 +245,8 @@ def _usable(prepared: Prepared, reader: Reader) -> Examples:
 def _has_enough_units(
     prepared: Prepared, reader: Reader, examples: Examples
 ) -> Bool[np.ndarray, " b"]:
-    """Whether the documents of each example have the units that the views need.
-
-    Raises:
-      UserError: if no example has them.
-    """
+    """Whether the documents of each example have the units that the views need. Raises
+    UserError if no example has them."""
     counts, least = prepared.training_corpus.counts, reader.views.least_units
     units = np.minimum(counts, reader.units or counts)
     enough = (units[_documents(examples)] >= least).all(axis=1)

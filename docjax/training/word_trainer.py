@@ -56,9 +56,8 @@ class WordTrainer:
         self.contrastive = objective.contrastive if objective.weight > 0 else None
         self.batches = _batches(prepared, objective, self.contrastive is not None)
         # The learning rate falls until the last step.
-        self.steps = prepared.config.steps or (
-            prepared.config.epochs * self.batches.epoch_steps
-        )
+        epochs = prepared.config.epochs
+        self.steps = prepared.config.steps or epochs * self.epoch_steps
         self.dataset = self.batches.dataset(self.steps)
         options, platform = {}, mesh.devices.flat[0].platform
         if mesh.size > 1 and platform == "cpu":
@@ -72,7 +71,6 @@ class WordTrainer:
         return self.batches.epoch_steps
 
     def documents(self, step: int) -> list[str]:
-        """The ids of the documents that a step reads."""
         _, rows = self.dataset[step - 1]
         return [self.prepared.corpus.ids[row] for row in rows]
 
@@ -94,7 +92,6 @@ class WordTrainer:
         return State(jnp.zeros([], jnp.int32), params, statistics)
 
     def measure(self, batch: WordBatch) -> dict[str, int]:
-        """The number of words, and of the places computed for them."""
         words, blocks = int(batch.blocks.total.sum()), int(batch.blocks.used.sum())
         computed = blocks * batch.blocks.words[0, 0].size
         return {"computed": computed, "real": words, "tokens": words}
@@ -119,10 +116,7 @@ class WordTrainer:
         return state._replace(step=state.step + 1), metrics
 
     def _replicas(self, state: State, blocks: Blocks, decay):
-        """The blocks of all replicas: same tables at first, then the sum of changes.
-
-        The replicas of one device run one after the other.
-        """
+        """The blocks of all replicas: same tables at first, then the sum of changes."""
 
         def local(state, blocks, decay):
             before = _changed(state)
@@ -133,18 +127,15 @@ class WordTrainer:
                 return jax.tree.map(jnp.add, total, (change, sums)), None
 
             zeros = jax.tree.map(jnp.zeros_like, before), jnp.zeros(3)
+            # The replicas of one device run one after the other.
             total, _ = jax.lax.scan(replica, zeros, blocks)
             change, sums = jax.lax.psum(total, "data")
             return jax.tree.map(jnp.add, before, change), sums
 
         whole, parts = P(), P("data")
-        (tables, words, targets), sums = jax.shard_map(
-            local,
-            mesh=self.mesh,
-            in_specs=(whole, parts, whole),
-            out_specs=whole,
-            check_vma=False,
-        )(state, blocks, decay)
+        specs = dict(in_specs=(whole, parts, whole), out_specs=whole, check_vma=False)
+        local = jax.shard_map(local, mesh=self.mesh, **specs)
+        (tables, words, targets), sums = local(state, blocks, decay)
         params = state.params | {"segment": tables}
         statistics = state.optimizer._replace(words=words, targets=targets)
         return state._replace(params=params, optimizer=statistics), sums
@@ -166,14 +157,10 @@ class WordTrainer:
         words, drawn, noise = blocks.words[i], blocks.drawn[i], blocks.noise[i]
         u, v = state.params["segment"]["words"], state.params["segment"]["targets"]
         rows = Rows(u[words], u[drawn], v[words], v[noise])
-        loss, gradient = self.objective.gradient(
-            rows, words, blocks.estimates[i], noise, blocks.windows[i]
-        )
+        rest = words, blocks.estimates[i], noise, blocks.windows[i]
+        loss, gradient = self.objective.gradient(rows, *rest)
         of_words = Gradient(words, gradient.words), Gradient(drawn, gradient.drawn)
-        of_targets = (
-            Gradient(words, gradient.targets),
-            Gradient(noise, gradient.noise),
-        )
+        of_targets = Gradient(words, gradient.targets), Gradient(noise, gradient.noise)
         # Adagrad needs these sums too: the compiler computes them once.
         square = sum(row_sums(array**2).sum() for array in gradient)
         state = self._update(state, of_words, of_targets, decay)
@@ -193,10 +180,8 @@ class WordTrainer:
         return state._replace(params=params, optimizer=statistics._replace(**changed))
 
     def _contrast(self, state: State, views: Groups, words, decay, key):
-        """One update by the contrastive loss, scaled to the sum of the words' losses.
-
-        key: of a predictor's dropout; None turns dropout off.
-        """
+        """One update by the contrastive loss, scaled to the sum of the words' losses;
+        `key` is that of a predictor's dropout."""
         table, head = state.params["segment"]["words"], state.params.get("head", {})
         lengths = jnp.maximum(views.lengths, 1)[..., None]
         vectors = group_sums(table, views) / lengths
@@ -217,9 +202,8 @@ class WordTrainer:
             statistics = state.optimizer
             updates, moments = self.head_optimizer.update(of_head, statistics.head)
             params = state.params | {"head": optax.apply_updates(head, updates)}
-            state = state._replace(
-                params=params, optimizer=statistics._replace(head=moments)
-            )
+            statistics = statistics._replace(head=moments)
+            state = state._replace(params=params, optimizer=statistics)
         return state, loss, metrics
 
 
@@ -277,10 +261,8 @@ def _paraphrases(prepared: Prepared) -> Views:
 
 
 def _usable(prepared: Prepared) -> tuple[Int[np.ndarray, " u"], Int[np.ndarray, " u"]]:
-    """The numbers of the documents that have words, and their numbers of words.
-
-    Warns of documents without words.
-    """
+    """The rows of the documents that have words, and their numbers of words; warns of
+    documents without words."""
     limit, rows = prepared.config.limits.training_units, prepared.trained_on
     lengths = prepared.corpus.sizes(rows, limit)
     usable = rows[lengths > 0]

@@ -75,8 +75,8 @@ def test_the_segment_encoders_of_docjax_answer_all_questions(segment):
     [
         (
             DocumentEncoder(Nothing(), Mean()),
-            "Nothing has no averages_words, check_training, has_towers, in_dtype, "
-            + "masked_lm, place_rows, reads_prompts, shows_attention, words: take",
+            "Nothing has no __call__, averages_words, check_training, has_towers, "
+            + "in_dtype, masked_lm, place_rows, reads_prompts, shows_attention, words: take",
         ),
         (DocumentEncoder(Towers(Nothing()), Mean()), "encoder.segment Nothing has no"),
         (

@@ -24,11 +24,8 @@ DEFAULTS = {
 
 
 def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of BigBird for a config.json.
-
-    Raises:
-      UserError: for a value that BigBird does not support; `source` names the file.
-    """
+    """The keywords of BigBird for a config.json. Raises UserError for a value
+    that it does not support; `source` names the file."""
     for name, supported in FIXED.items():
         value = config.get(name, supported)
         if value != supported:
@@ -46,15 +43,8 @@ def to_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """The config.json of a BigBird with these keywords."""
     config = bert.to_config(keywords) | FIXED
     del config["position_embedding_type"]  # transformers' BigBird has no such field
-    return config | {
-        "block_size": keywords["block"],
-        "num_random_blocks": keywords["random"],
-    }
-
-
-def longest_dense(keywords: Mapping[str, Any]) -> int:
-    """The most tokens of a segment that is not read in blocks."""
-    return Pattern(keywords["block"], keywords["random"]).dense
+    sizes = {"block_size": keywords["block"], "num_random_blocks": keywords["random"]}
+    return config | sizes
 
 
 FAMILY = dataclasses.replace(
@@ -63,7 +53,7 @@ FAMILY = dataclasses.replace(
     exported_as="BlockSparse",
     fixed={},
     architectures={"big_bird": "BigBirdModel"},
-    alone_above=longest_dense,
+    alone_above=lambda keywords: Pattern(keywords["block"], keywords["random"]).dense,
     to_keywords=to_keywords,
     to_config=to_config,
 )

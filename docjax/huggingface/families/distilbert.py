@@ -6,7 +6,7 @@ from typing import Any
 from docjax.encoders.distilbert import DistilBert
 from docjax.huggingface import configs
 from docjax.huggingface.family import Family
-from docjax.huggingface.names import Names
+from docjax.huggingface.names import Names, weights_and_biases
 
 KEYWORDS = {  # ours -> theirs
     "vocabulary": "vocab_size",
@@ -19,11 +19,8 @@ KEYWORDS = {  # ours -> theirs
 
 
 def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of DistilBert for a config.json.
-
-    Raises:
-      UserError: for a value that DistilBert does not support; `source` names the file.
-    """
+    """The keywords of DistilBert for a config.json. Raises UserError for a value
+    that it does not support; `source` names the file."""
     return configs.sizes(config, source, KEYWORDS) | {
         "types": 0,
         "position_offset": 0,
@@ -45,37 +42,26 @@ NAMES = Names(
     once={
         "embeddings/tokens/embedding": "embeddings.word_embeddings.weight",
         "embeddings/positions/embedding": "embeddings.position_embeddings.weight",
-        "embeddings/norm/scale": "embeddings.LayerNorm.weight",
-        "embeddings/norm/bias": "embeddings.LayerNorm.bias",
+        **weights_and_biases({"embeddings/norm": "embeddings.LayerNorm"}),
     },
-    layer={
-        f"layer_{{i}}/{ours}": f"transformer.layer.{{i}}.{theirs}"
-        for ours, theirs in {
-            "attention/query/kernel": "attention.q_lin.weight",
-            "attention/query/bias": "attention.q_lin.bias",
-            "attention/key/kernel": "attention.k_lin.weight",
-            "attention/key/bias": "attention.k_lin.bias",
-            "attention/value/kernel": "attention.v_lin.weight",
-            "attention/value/bias": "attention.v_lin.bias",
-            "attention/output/kernel": "attention.out_lin.weight",
-            "attention/output/bias": "attention.out_lin.bias",
-            "attention/norm/scale": "sa_layer_norm.weight",
-            "attention/norm/bias": "sa_layer_norm.bias",
-            "feed_forward/inner/kernel": "ffn.lin1.weight",
-            "feed_forward/inner/bias": "ffn.lin1.bias",
-            "feed_forward/outer/kernel": "ffn.lin2.weight",
-            "feed_forward/outer/bias": "ffn.lin2.bias",
-            "feed_forward/norm/scale": "output_layer_norm.weight",
-            "feed_forward/norm/bias": "output_layer_norm.bias",
-        }.items()
-    },
-    masked_lm={
-        "masked_lm/dense/kernel": "vocab_transform.weight",
-        "masked_lm/dense/bias": "vocab_transform.bias",
-        "masked_lm/norm/scale": "vocab_layer_norm.weight",
-        "masked_lm/norm/bias": "vocab_layer_norm.bias",
-        "masked_lm/bias": "vocab_projector.bias",
-    },
+    layer=weights_and_biases(
+        {
+            "attention/query": "attention.q_lin",
+            "attention/key": "attention.k_lin",
+            "attention/value": "attention.v_lin",
+            "attention/output": "attention.out_lin",
+            "attention/norm": "sa_layer_norm",
+            "feed_forward/inner": "ffn.lin1",
+            "feed_forward/outer": "ffn.lin2",
+            "feed_forward/norm": "output_layer_norm",
+        },
+        "layer_{i}/",
+        "transformer.layer.{i}.",
+    ),
+    masked_lm=weights_and_biases(
+        {"dense": "transform", "norm": "layer_norm"}, "masked_lm/", "vocab_"
+    )
+    | {"masked_lm/bias": "vocab_projector.bias"},
     prefix="distilbert.",
     decoder="vocab_projector.weight",
     buffers=("embeddings.position_ids",),

@@ -7,14 +7,12 @@ from typing import Any
 from docjax.encoders.longformer import Longformer
 from docjax.errors import UserError
 from docjax.huggingface.families import bert, roberta
+from docjax.huggingface.names import weights_and_biases
 
 
 def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of Longformer for a config.json.
-
-    Raises:
-      UserError: for a value that Longformer does not support; `source` names the file.
-    """
+    """The keywords of Longformer for a config.json. Raises UserError for a value
+    that it does not support; `source` names the file."""
     windows = config.get("attention_window", 512)
     listed = windows if isinstance(windows, list) else [windows]
     if not listed or any(type(w) is not int or w < 2 or w % 2 for w in listed):
@@ -45,13 +43,11 @@ def to_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
 NAMES = dataclasses.replace(
     roberta.NAMES,
     layer=dict(roberta.NAMES.layer)
-    | {
-        f"layer_{{i}}/attention/first/{name}/{ours}": (
-            f"encoder.layer.{{i}}.attention.self.{name}_global.{theirs}"
-        )
-        for name in ("query", "key", "value")
-        for ours, theirs in (("kernel", "weight"), ("bias", "bias"))
-    },
+    | weights_and_biases(
+        {name: f"{name}_global" for name in ("query", "key", "value")},
+        "layer_{i}/attention/first/",
+        "encoder.layer.{i}.attention.self.",
+    ),
     prefix="longformer.",
 )
 FAMILY = dataclasses.replace(

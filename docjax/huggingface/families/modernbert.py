@@ -18,22 +18,17 @@ SPECIAL = ("pad", "bos", "eos", "cls", "sep")
 
 
 def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of ModernBert for a config.json.
-
-    Raises:
-      UserError: for a value that ModernBert does not support; `source` names the file.
-    """
+    """The keywords of ModernBert for a config.json. Raises UserError for a value
+    that it does not support; `source` names the file."""
     _check_supported(config, source)
     sizes = configs.sizes(config, source, KEYWORDS)
-    window = configs.size(
-        {"local_attention": 128} | dict(config), "local_attention", source
-    )
+    given = {"local_attention": 128} | dict(config)
     return sizes | {
         "epsilon": configs.fraction(config, "norm_eps", 1e-5, source),
         "activation": configs.activation(config, source, "hidden_activation"),
         "dropout": configs.fraction(config, "mlp_dropout", 0.0, source),
         "attention_dropout": configs.fraction(config, "attention_dropout", 0.0, source),
-        "window": window,
+        "window": configs.size(given, "local_attention", source),
         "global_every": _global_every(config, sizes["layers"], source),
         "theta": _theta(config, source, FULL, "global_rope_theta", 160_000.0),
         "local_theta": _theta(config, source, SLIDING, "local_rope_theta", 10_000.0),
@@ -42,32 +37,28 @@ def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
 
 def to_config(keywords: Mapping[str, Any]) -> dict[str, Any]:
     """The config.json of a ModernBERT with these keywords."""
-    every = keywords["global_every"]
-    thetas = {FULL: keywords["theta"], SLIDING: keywords["local_theta"]}
-    ropes = {
-        kind: {"rope_type": "default", "rope_theta": theta}
-        for kind, theta in thetas.items()
+    every, rope = keywords["global_every"], {"rope_type": "default"}
+    theta, local_theta = keywords["theta"], keywords["local_theta"]
+    return {
+        # The special tokens are those of the tokenizer; the model does not read them.
+        **{f"{name}_token_id": None for name in SPECIAL},
+        **{theirs: keywords[ours] for ours, theirs in KEYWORDS.items()},
+        "norm_eps": keywords["epsilon"],
+        "hidden_activation": keywords["activation"],
+        "embedding_dropout": keywords["dropout"],
+        "mlp_dropout": keywords["dropout"],
+        "attention_dropout": keywords["attention_dropout"],
+        "local_attention": keywords["window"],
+        "layer_types": _pattern(keywords["layers"], every),
+        "rope_parameters": {
+            FULL: rope | {"rope_theta": theta},
+            SLIDING: rope | {"rope_theta": local_theta},
+        },
+        # The names of transformers 4.
+        "global_attn_every_n_layers": every,
+        "global_rope_theta": theta,
+        "local_rope_theta": local_theta,
     }
-    # The special tokens are those of the tokenizer; the model does not read them.
-    config = {f"{name}_token_id": None for name in SPECIAL}
-    return (
-        config
-        | {theirs: keywords[ours] for ours, theirs in KEYWORDS.items()}
-        | {
-            "norm_eps": keywords["epsilon"],
-            "hidden_activation": keywords["activation"],
-            "embedding_dropout": keywords["dropout"],
-            "mlp_dropout": keywords["dropout"],
-            "attention_dropout": keywords["attention_dropout"],
-            "local_attention": keywords["window"],
-            "layer_types": _pattern(keywords["layers"], every),
-            "rope_parameters": ropes,
-            # The names of transformers 4.
-            "global_attn_every_n_layers": every,
-            "global_rope_theta": thetas[FULL],
-            "local_rope_theta": thetas[SLIDING],
-        }
-    )
 
 
 def _check_supported(config: Mapping[str, Any], source: str) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from docjax.huggingface import configs
 from docjax.huggingface.families import bert
+from docjax.huggingface.names import weights_and_biases
 
 
 def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
@@ -23,13 +24,10 @@ def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
 
 NAMES = dataclasses.replace(
     bert.NAMES,
-    masked_lm={
-        "masked_lm/dense/kernel": "lm_head.dense.weight",
-        "masked_lm/dense/bias": "lm_head.dense.bias",
-        "masked_lm/norm/scale": "lm_head.layer_norm.weight",
-        "masked_lm/norm/bias": "lm_head.layer_norm.bias",
-        "masked_lm/bias": "lm_head.bias",
-    },
+    masked_lm=weights_and_biases(
+        {"dense": "dense", "norm": "layer_norm"}, "masked_lm/", "lm_head."
+    )
+    | {"masked_lm/bias": "lm_head.bias"},
     prefix="roberta.",
     decoder="lm_head.decoder.weight",
 )

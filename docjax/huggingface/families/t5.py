@@ -27,11 +27,8 @@ DEFAULTS = {"n_positions": 512, KEYWORDS["buckets"]: 32, KEYWORDS["farthest"]: 1
 
 
 def to_keywords(config: Mapping[str, Any], source: str) -> dict[str, Any]:
-    """The keywords of T5 for a config.json.
-
-    Raises:
-      UserError: for a value that T5 does not support; `source` names the file.
-    """
+    """The keywords of T5 for a config.json. Raises UserError for a value
+    that it does not support; `source` names the file."""
     kind = config.get("feed_forward_proj", "relu")
     if kind != "relu":
         raise UserError(
