@@ -59,7 +59,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "links (%(default)s)",
     )
     parser.add_argument("--seed", type=int, default=27355, help="(%(default)s)")
-    options.max_bad_fraction(parser)
+    options.add(parser, "max-bad-fraction")
 
 
 def run(flags: argparse.Namespace) -> None:

@@ -7,6 +7,7 @@ then renames it: the folder is complete and right, or it is not there.
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import re
 import shutil
@@ -25,7 +26,7 @@ from docjax.data.records import full_text
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import load_tokenizer
 from docjax.errors import UserError
-from docjax.export import card, forms, libraries, parity
+from docjax.export import card, libraries, parity
 from docjax.huggingface import docjax_json, exported, files
 from docjax.huggingface.family import family_of
 from docjax.model.document_model import DocumentModel
@@ -155,7 +156,6 @@ def _base(model: DocumentModel | str | Path) -> str | None:
 def _facts(model: DocumentModel) -> dict[str, Any]:
     """What docjax.json says of a model. Raises UserError for what cannot be exported."""
     parity.check_installed()
-    torch = forms.in_torch(model)
     return {
         "docjax": docjax.__version__,
         "encoder": named.node(model.encoder),
@@ -171,8 +171,56 @@ def _facts(model: DocumentModel) -> dict[str, Any]:
         "default_prompt_name": model.default_prompt_name,
         "include_prompt": model.include_prompt,
         "fingerprint": model.fingerprint(),
-        "torch": torch,
+        "torch": _in_torch(model),
     }
+
+
+def _in_torch(model: DocumentModel) -> dict[str, Any]:
+    """The parts of a model as `docjax_module.py` builds them: config nodes whose `fn`
+    is a name in a file of the exported folder.
+
+    A part says itself which function or class of these files stands for it:
+    `exported_as`. A segment encoder's record says so.
+
+    Raises:
+      UserError: for a part that has no form there, or a segment encoder of no family.
+    """
+    parts = {
+        "units": model.units,
+        "segments": model.segments,
+        "graph": model.graph,
+        "encoder.document": model.encoder.document,
+    }
+    nodes = {
+        path.rpartition(".")[2]: named.node(part, functools.partial(_form, path))
+        for path, part in parts.items()
+    }
+    return nodes | {"segment": _segment(model.encoder.segment)}
+
+
+def _segment(segment: Any) -> dict[str, Any]:
+    try:
+        family = family_of(segment)
+    except UserError:
+        raise _without_form("encoder.segment", type(segment)) from None
+    keywords = named.node(segment)
+    return keywords | family.in_torch(keywords) | {"fn": family.exported_as}
+
+
+def _form(path: str, part: Any) -> str:
+    """What stands for a function or class; another class of docjax may inherit from it,
+    but computes something else."""
+    form = vars(part).get("exported_as")
+    if form is None:
+        raise _without_form(path, part)
+    return form
+
+
+def _without_form(path: str, part: Any) -> UserError:
+    return UserError(
+        f"{path} {named.dotted(part)} has no torch form: sentence-transformers cannot "
+        "read this model; `docjax encode` and `docjax.load` can"
+    )
 
 
 def _write(folder: Path, model: DocumentModel, facts: Mapping[str, Any]) -> None:

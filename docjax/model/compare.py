@@ -4,7 +4,6 @@ The vectors of one model are compared. `docjax.explain.compare_page` shows the r
 """
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -82,7 +81,10 @@ def compare(inference: Inference, params: Any, a: Side, b: Side) -> Comparison:
     (first, second), sections, segments = _vectors(inference, params, sides)
     chunks = None
     if inference.attends_to_other:
-        chunks = _chunks(inference, params, *(side.whole.vectors for side in sides))
+        both = [side.whole.vectors for side in sides]
+        of_a, weights = inference.cross_attention(params, *both)
+        of_b, _ = inference.cross_attention(params, *reversed(both))
+        chunks = CrossAttention(weights, cosines(of_a, of_b))
     return Comparison(
         similarity=float(cosines(first[None], second[None])[0, 0]),
         sections=cosines(*sections),
@@ -139,18 +141,6 @@ def _vectors(
     return documents, sections, segments
 
 
-def _chunks(
-    inference: Inference,
-    params: Any,
-    a: Float[np.ndarray, "p d"],
-    b: Float[np.ndarray, "q d"],
-) -> CrossAttention:
-    """The attention of the chunks of one document to those of another."""
-    of_a, weights = inference.cross_attention(params, a, b)
-    of_b, _ = inference.cross_attention(params, b, a)
-    return CrossAttention(weights, cosines(of_a, of_b))
-
-
 def _with_shares(
     params: Any, vectors: Float[np.ndarray, "p d"]
 ) -> Float[np.ndarray, "p d"]:
@@ -196,21 +186,9 @@ def _sections(
     """The vector of each section, as of a document with this section alone."""
     if side.alone:
         return np.stack(list(inference.encode(params, side.alone)))
-    numbers = [segment.section for segment in side.segments]
-    starts = np.searchsorted(numbers, np.arange(len(side.headings) + 1))
-    parts = [_part(side.tokens, *span) for span in itertools.pairwise(starts.tolist())]
-    return np.stack(list(inference.encode(params, parts)))
-
-
-def _part(segments: Segments, start: int, end: int) -> Segments:
-    offsets = segments.offsets[start : end + 1]
-    return dataclasses.replace(
-        segments,
-        tokens=segments.tokens[offsets[0] : offsets[-1]],
-        offsets=offsets - offsets[0],
-        places=segments.places[start:end],
-        vectors=segments.vectors[start:end],
-    )
+    numbers = np.array([segment.section for segment in side.segments])
+    rows = (np.flatnonzero(numbers == n) for n in range(len(side.headings)))
+    return np.stack(list(inference.encode(params, map(side.tokens.take, rows))))
 
 
 def _sums(side: Side, vectors: Float[np.ndarray, "p d"]) -> Float[np.ndarray, "_ d"]:

@@ -103,9 +103,7 @@ def survey(
     documents = read_documents(path, max_bad_fraction, report)
     documents = check(documents, path) if check else documents
     bar = tqdm(documents, desc="check", unit="document", disable=None, leave=False)
-    sizes = []
-    for shard in shards(iter(bar)):
-        sizes.append(len(shard))
+    sizes = [len(shard) for shard in shards(iter(bar))]
     warn_of_bad(report, path)
     del report["documents"]
     return {"documents": sizes, "left_out": report}
@@ -157,12 +155,6 @@ def _encode_shards(
                         finite.check(arrays[PASSAGES], of_passages, "document")
                     files.write(number, arrays, ids, counts)
                 bar.update(len(shard))
-
-
-def check_output(flag: str, name: str) -> None:
-    """Raises UserError for an output that cannot be a file, before any work."""
-    if not Path(name).name or Path(name).is_dir():
-        raise UserError(f"{flag} {name!r} names no file: give the path of a file")
 
 
 def write_array(encoded: Iterable[Encoded], output: Path) -> None:
