@@ -15,19 +15,9 @@ from docjax.errors import UserError
 from docjax.storage import disk_errors
 
 COMMANDS = (
-    "augment",
-    "compare",
-    "encode",
-    "evaluate",
-    "export",
-    "index",
-    "mine",
-    "pair",
-    "queries",
-    "search",
-    "serve",
-    "similarities",
-)
+    "augment compare encode evaluate export index mine pair queries search serve "
+    "similarities"
+).split()
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -79,7 +79,8 @@ def _once(model: "docjax.DocumentModel", flags: argparse.Namespace) -> None:
     documents = read_documents(flags.input, flags.max_bad_fraction, report)
     encoded = finite.checked(model.encode_once(documents, counts))
     if flags.output == "-":
-        sys.stdout.writelines(encode_file.lines(encoded))
+        for each in encoded:
+            print(json.dumps({"id": each.id, "vector": each.vector.tolist()}))
     else:
         print("documents are read once: a stop loses everything", file=sys.stderr)
         encode_file.write_array(encoded, Path(flags.output))

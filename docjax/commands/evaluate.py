@@ -51,11 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def named_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """Adds the options of the task that the words of the command name.
-
-    Raises:
-      UserError: for an unknown task.
-    """
+    """Adds the options of the task in `words`. Raises UserError for an unknown task."""
     asked = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     asked.add_argument("--task", nargs="?")
     options.add(asked, "allow")

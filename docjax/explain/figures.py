@@ -77,7 +77,6 @@ def tsne_panels(
     path: Path,
     panels: Mapping[str, tsne.Vectors],
     labels: Sequence[str],
-    seed: int = 0,
     *,
     ids: Sequence[str] | None = None,
     most: int = 1000,
@@ -93,8 +92,8 @@ def tsne_panels(
         that are not finite.
     """
     tsne.check(panels, labels, ids)
-    chosen = tsne.sample(len(labels), most, seed)
-    maps = {n: tsne.positions(x[chosen], seed) for n, x in panels.items()}
+    chosen = tsne.sample(len(labels), most)
+    maps = {n: tsne.positions(x[chosen]) for n, x in panels.items()}
     shown = [labels[i] for i in chosen]
     figure, axes = style.grid(len(maps), columns=3, width=3.7, height=3.7)
     for axis, (name, xy) in zip(axes, maps.items(), strict=True):

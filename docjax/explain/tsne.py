@@ -33,7 +33,7 @@ def positions(vectors: Vectors, seed: int = 0) -> Float[np.ndarray, "c 2"]:
         )
 
 
-def sample(count: int, most: int, seed: int) -> np.ndarray:
+def sample(count: int, most: int, seed: int = 0) -> np.ndarray:
     """A random sample of at most `most` of the rows 0 to count-1, sorted: int [c]."""
     if count <= most:
         return np.arange(count)

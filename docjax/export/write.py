@@ -67,13 +67,11 @@ def export(
     out = Path(out)
     if out.exists():
         raise UserError(f"{out} exists: remove it, or export to another folder")
-    run, base = _run(model), _base(model)
+    source = model
     model = model if isinstance(model, DocumentModel) else load(model, allow=allow)
     if truncate_dim is not None:
         model = dataclasses.replace(model, truncate_dim=truncate_dim)
-    facts = _facts(model) | {"base": base}
-    with _beside(out) as partial:
-        _fill(partial, out.name, model, facts, run, documents)
+    with _filled(out, model, source, documents) as partial:
         atomic.rename(partial, out)
     return out
 
@@ -84,9 +82,7 @@ def export_run(run: Path, allow: str | Sequence[str] = ()) -> Path:
     if _holds(out, model):
         logging.info("%s already holds these parameters", out)
         return out
-    facts = _facts(model) | {"base": _base(run)}
-    with _beside(out) as partial:
-        _fill(partial, out.name, model, facts, run)
+    with _filled(out, model, run) as partial:
         shutil.rmtree(out, ignore_errors=True)
         atomic.rename(partial, out)
     return out
@@ -101,13 +97,20 @@ def _holds(out: Path, model: DocumentModel) -> bool:
 
 
 @contextlib.contextmanager
-def _beside(out: Path) -> Iterator[Path]:
-    """Yields a new folder beside `out`; removes it at the end unless it was renamed."""
-    partial = None
+def _filled(
+    out: Path,
+    model: DocumentModel,
+    source: DocumentModel | str | Path,
+    documents: Sequence[Document] | None = None,
+) -> Iterator[Path]:
+    """Yields the whole export in a new folder beside `out`; removes the folder at the
+    end unless it was renamed. `source` is where the model came from."""
+    facts, partial = _facts(model) | {"base": _base(source)}, None
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
         partial.chmod(0o755)  # mkdtemp lets only the owner read it
+        _fill(partial, out.name, model, facts, _run(source), documents)
         yield partial
     except (OSError, SafetensorError) as error:
         raise UserError(f"{out}: cannot be written ({error})") from None
@@ -122,7 +125,7 @@ def _fill(
     model: DocumentModel,
     facts: dict[str, Any],
     run: Path | None,
-    documents: Sequence[Document] | None = None,
+    documents: Sequence[Document] | None,
 ) -> None:
     """Writes the files of the export called `name`, which `facts` describe."""
     _write(folder, model, facts)
@@ -177,10 +180,7 @@ def _facts(model: DocumentModel) -> dict[str, Any]:
 
 def _in_torch(model: DocumentModel) -> dict[str, Any]:
     """The parts of a model as `docjax_module.py` builds them: config nodes whose `fn`
-    is a name in a file of the exported folder.
-
-    A part says itself which function or class of these files stands for it:
-    `exported_as`. A segment encoder's record says so.
+    is a name in a file of the exported folder, which a part says itself (`exported_as`).
 
     Raises:
       UserError: for a part that has no form there, or a segment encoder of no family.
@@ -271,15 +271,9 @@ def _measured(
     folder: Path, model: DocumentModel, documents: Sequence[Document]
 ) -> dict[str, Any]:
     """The largest differences by library, and the numbers of documents and words.
-
-    Raises:
-      UserError: if a difference is too large.
-    """
+    Raises UserError if a difference is too large."""
     differences = parity.differences(
-        folder,
-        in_dtype(model, "float32"),
-        load(folder, dtype="float32"),
-        documents,
+        folder, in_dtype(model, "float32"), load(folder, dtype="float32"), documents
     )
     if not all(value <= MOST for value in differences.values()):
         raise UserError(

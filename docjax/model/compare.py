@@ -8,7 +8,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -18,7 +17,6 @@ from docjax.model.inference import Inference
 from docjax.model.sides import Side
 from docjax.types import Segments
 
-TABLE = "words/table"  # the end of the path of word vectors in the parameters
 PAIRS = 1 << 24  # the most pairs of segments to compare; memory grows with them
 
 
@@ -102,7 +100,7 @@ def similarities(
     sides = _encoded(inference, params, sides)
     vectors = _vectors(inference, params, sides)
     whole = [np.stack(vectors[0]), *map(np.concatenate, vectors[1:])]
-    of_sides = [_with_shares(params, side.whole.vectors) for side in sides]
+    of_sides = [_with_shares(inference, params, side.whole.vectors) for side in sides]
     chunks = None
     if not all(side.same for side in sides) and max(map(len, of_sides)) > 1:
         chunks = cosines(*(np.concatenate(of_sides),) * 2)
@@ -133,7 +131,7 @@ def _vectors(
 ) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
     """The vector of each document, and those of its sections and of its segments."""
     documents = list(inference.encode(params, [side.whole for side in sides]))
-    segments = [_with_shares(params, side.tokens.vectors) for side in sides]
+    segments = [_with_shares(inference, params, side.tokens.vectors) for side in sides]
     if inference.graph is None:
         sections = [_sections(inference, params, side) for side in sides]
     else:
@@ -142,18 +140,13 @@ def _vectors(
 
 
 def _with_shares(
-    params: Any, vectors: Float[np.ndarray, "p d"]
+    inference: Inference, params: Any, vectors: Float[np.ndarray, "p d"]
 ) -> Float[np.ndarray, "p d"]:
     """Segment vectors whose words have the share that `FromMean` gives them."""
     share = params.get("document", {}).get("share")
     if share is None:
         return vectors
-    tables = jax.tree_util.tree_leaves_with_path(params["segment"])  # of every tower
-    words = next(
-        table.shape[1]
-        for path, table in tables
-        if jax.tree_util.keystr(path, simple=True, separator="/").endswith(TABLE)
-    )
+    words = inference.encoder.document.words
     known, of_words = unit(vectors[:, :-words]), unit(vectors[:, -words:])
     share = np.asarray(share)
     parts = [known * (1 - share) ** 0.5, of_words * share**0.5]

@@ -19,14 +19,7 @@ from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.retrieval import finite
 from docjax.retrieval.beir import read_documents
-from docjax.storage.shards import (
-    PASSAGES,
-    SIZES,
-    VECTORS,
-    Shards,
-    beside,
-    rows_and_ids,
-)
+from docjax.storage.shards import PASSAGES, SIZES, VECTORS, Shards, beside, rows_and_ids
 from docjax.types import Document, Encoded
 
 DOCUMENTS, CHARACTERS = 4096, 1 << 22  # a shard ends at either number
@@ -96,9 +89,7 @@ def survey(
     path: str, max_bad_fraction: float, check: Check | None = None
 ) -> dict[str, Any]:
     """The number of `documents` in each shard, and of documents `left_out` by reason.
-
-    The survey finds every mistake in the input before hours of encoding.
-    """
+    It finds every mistake in the input before hours of encoding."""
     report: Counter = Counter()
     documents = read_documents(path, max_bad_fraction, report)
     documents = check(documents, path) if check else documents
@@ -115,10 +106,7 @@ def shards(documents: Iterable[Document]) -> Iterator[list[Document]]:
 
 
 def _encoded(
-    model: DocumentModel,
-    passages: bool,
-    shard: list[Document],
-    counts: dict[str, int],
+    model: DocumentModel, passages: bool, shard: list[Document], counts: dict[str, int]
 ) -> dict[str, np.ndarray]:
     """The arrays of a shard; `counts` receives what was read."""
     if not passages:
@@ -171,12 +159,6 @@ def write_array(encoded: Iterable[Encoded], output: Path) -> None:
             for each in itertools.chain([first], encoded):
                 append(each.vector[None], [each.id])
             beside(output, "json").unlink(missing_ok=True)  # of an earlier array
-
-
-def lines(encoded: Iterable[Encoded]) -> Iterator[str]:
-    """One JSON object for each document, with its id and its vector."""
-    for each in encoded:
-        yield json.dumps({"id": each.id, "vector": each.vector.tolist()}) + "\n"
 
 
 @contextlib.contextmanager

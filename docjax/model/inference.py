@@ -49,9 +49,7 @@ def local_mesh() -> Mesh:
 
 @dataclasses.dataclass(frozen=True)
 class Inference:
-    """Encodes tokenised documents with one encoder on one mesh.
-
-    Equal instances share their compiled functions.
+    """Encodes tokenised documents; equal instances share their compiled functions.
 
     Attributes:
       limit: tokens of the longest segment.

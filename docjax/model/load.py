@@ -95,11 +95,8 @@ def _limited(
 
 
 def in_dtype(model: DocumentModel, dtype: str) -> DocumentModel:
-    """The model with a segment encoder that computes in `dtype`.
-
-    Raises:
-      UserError: if the segment encoder does not support `dtype`.
-    """
+    """The model with a segment encoder that computes in `dtype`. Raises UserError if the
+    encoder does not support it."""
     encoder = model.encoder.clone(segment=model.encoder.segment.in_dtype(dtype))
     return dataclasses.replace(model, encoder=encoder)
 
@@ -152,11 +149,8 @@ def _model(folder: Path, facts: Any, parts: Mapping[str, Any]) -> DocumentModel:
 
 
 def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
-    """The parts of a model, built from a config.
-
-    Raises:
-      UserError: for a config that describes no model; `source` names its file.
-    """
+    """The parts of a model, built from a config. Raises UserError for a config that
+    describes no model; `source` names its file."""
     parts = {}
     try:
         check_sizes(config["encoder"], source)

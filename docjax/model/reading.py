@@ -28,10 +28,7 @@ COUNTS = (
 
 
 class Reading:
-    """The part of `DocumentModel` that cuts documents and queries into segments.
-
-    The attributes are fields of `DocumentModel`.
-    """
+    """The part of `DocumentModel` that cuts documents; its attributes are fields there."""
 
     encoder: DocumentEncoder
     tokenizer: Tokenizer
@@ -54,11 +51,8 @@ class Reading:
         return self.prompts.get("query", "")
 
     def prompt_of(self, prompt: str | None, name: str | None, otherwise: str) -> str:
-        """`prompt`, else the prompt called `name`, else `otherwise`.
-
-        Raises:
-          UserError: for an unknown name.
-        """
+        """`prompt`, else the prompt called `name`, else `otherwise`. Raises UserError for
+        an unknown name."""
         if prompt is None and name is not None and name not in self.prompts:
             raise UserError(
                 f"prompt_name {name!r} is not one of the model's prompts: "

@@ -78,11 +78,8 @@ def check_system(system: str) -> None:
 def query_vectors(
     model: DocumentModel, queries: Mapping[str, str], system: str
 ) -> QueryVectors:
-    """The vectors of the queries that a system compares.
-
-    Raises:
-      UserError: for a vector that is not finite.
-    """
+    """The vectors of the queries that a system compares. Raises UserError for a vector
+    that is not finite."""
     encode = model.encode_queries_of_any_length
     return systems.read_queries(queries, encode, system.endswith("maxsim"))
 

@@ -45,11 +45,7 @@ class Side:
     tokens_cut: int
 
 
-def read(
-    document: Document,
-    cut: Cut,
-    most: int | None,
-) -> Side:
+def read(document: Document, cut: Cut, most: int | None) -> Side:
     """A document prepared for a comparison by a model that cuts documents with `cut`.
 
     Some models have segments that are too long for a reader (word averages, plain
@@ -69,6 +65,10 @@ def read(
         tokens, pieces = passages.with_texts(document)
     sections = document.sections or (Section("", ""),)
     numbers, places = np.unique([p.section for p in pieces], return_inverse=True)
+    alone = (  # the title belongs to the first section
+        Document(document.id, (sections[n],), title="" if n else document.title)
+        for n in numbers.tolist()
+    )
     return Side(
         title=document.title or document.id,
         headings=[sections[n].heading for n in numbers],
@@ -77,22 +77,10 @@ def read(
         whole=kept,
         pieces=of_whole,
         same=same,
-        alone=() if same else _alone(document, numbers.tolist(), cut, most),
+        alone=() if same else [cut.with_texts(each)[0].first(most) for each in alone],
         segments_cut=len(whole) - len(kept),
         tokens_cut=len(whole.tokens) - len(kept.tokens),
     )
-
-
-def _alone(
-    document: Document, numbers: Sequence[int], cut: Cut, most: int | None
-) -> list[Segments]:
-    """The sections of these numbers as documents; the title belongs to the first."""
-    sections = document.sections or (Section("", ""),)
-    documents = (
-        Document(document.id, (sections[n],), title="" if n else document.title)
-        for n in numbers
-    )
-    return [cut.with_texts(each)[0].first(most) for each in documents]
 
 
 @dataclasses.dataclass(frozen=True)

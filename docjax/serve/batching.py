@@ -22,32 +22,20 @@ BATCH_TOKENS = Histogram(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Job:
-    """A document, a query, or two documents to compare.
+    """A document, a query, or two documents to compare."""
 
-    Attributes:
-      documents: the segments to encode.
-      finish: makes the result from `documents` with the vectors of their segments.
-      tokens: the number of tokens that the answer reports.
-    """
-
-    documents: Sequence[Segments]
-    finish: Callable[[Sequence[Segments]], Any]
-    tokens: int
+    documents: Sequence[Segments]  # to encode
+    finish: Callable[[Sequence[Segments]], Any]  # their vectors -> the result
+    tokens: int  # that the answer reports
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pending:
-    """A request whose segments are being read.
+    """A request whose segments are being read."""
 
-    Attributes:
-      pieces: the pieces of documents that still wait.
-      done: set when all pieces are encoded.
-      vectors: the vectors of the encoded pieces, in order.
-    """
-
-    pieces: collections.deque[Segments]
-    done: asyncio.Future
-    vectors: list[np.ndarray] = dataclasses.field(default_factory=list)
+    pieces: collections.deque[Segments]  # of documents, which still wait
+    done: asyncio.Future  # set when all pieces are encoded
+    vectors: list[np.ndarray] = dataclasses.field(default_factory=list)  # in order
 
 
 class Batcher:

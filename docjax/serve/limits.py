@@ -32,22 +32,12 @@ RUNNING = Gauge("docjax_running", "Requests with a body that are being answered.
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """The limits of one server.
+    """The limits of one server. Raises UserError for one that is not above 0."""
 
-    Attributes:
-      max_body: MiB of a request's body.
-      max_documents: documents in a request.
-      max_connections: connections at the same time; uvicorn answers 503 to others.
-      body_timeout: seconds until a body has arrived.
-
-    Raises:
-      UserError: for a limit that is not a number above 0.
-    """
-
-    max_body: float
-    max_documents: int
-    max_connections: int
-    body_timeout: float
+    max_body: float  # MiB of a request's body
+    max_documents: int  # in a request
+    max_connections: int  # at the same time; uvicorn answers 503 to others
+    body_timeout: float  # seconds until a body has arrived
 
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
