@@ -135,8 +135,7 @@ def _check(flags: argparse.Namespace) -> None:
     """Raises UserError for impossible flags, before anything is read."""
     from docjax.run.fields import is_run
 
-    if flags.top < 1:
-        raise UserError(f"--top {flags.top} is too small; give at least 1")
+    options.check_least(flags, top=1)
     if flags.margin is not None and not 0 <= flags.margin <= 1:
         raise UserError(f"--margin {flags.margin} is not between 0 and 1")
     if flags.model != BM25 and flags.words != "docjax":

@@ -58,6 +58,15 @@ def prompt(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check_least(flags: argparse.Namespace, **least: int) -> None:
+    """Raises UserError for a flag whose number is below its least."""
+    for name, number in least.items():
+        value = getattr(flags, name)
+        if value is not None and value < number:
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} {value} is too small; give at least {number}")
+
+
 def check_folder(name: str) -> None:
     """Raises UserError for an --output that is a file where a folder is written."""
     if Path(name).is_file():

@@ -76,8 +76,7 @@ def _check(flags: argparse.Namespace) -> None:
             f"--negatives {flags.negatives} is an option of --by citations; leave it "
             "out: the random pairs of shared-links are uniform"
         )
-    if flags.seed < 0:
-        raise UserError(f"--seed {flags.seed} is too small; give at least 0")
+    options.check_least(flags, seed=0)
     options.check_file_in_folder("--output", flags.output)
     if Path(flags.output).exists():
         raise UserError(f"{flags.output} exists already: name another --output")

@@ -72,8 +72,7 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.retrieval import trec
     from docjax.retrieval.beir import read_documents
 
-    if flags.top < 1:
-        raise UserError(f"--top {flags.top} is too small; give at least 1")
+    options.check_least(flags, top=1)
     if flags.queries == flags.corpus == "-":
         raise UserError("queries and corpus are both standard input; name a file")
     _check_outputs(flags)

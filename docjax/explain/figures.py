@@ -189,10 +189,8 @@ def node_attention(
     """Heat maps of the attention that a node (row) pays to a node (column).
 
     All panels have the same colour scale. The colour grows with the square root of the
-    weight; pairs without an edge (weight exactly 0) are grey.
-
-    Args:
-      sections: the section of each segment [p]; lines separate the sections.
+    weight; pairs without an edge (weight exactly 0) are grey. Lines separate the
+    `sections` of the segments [p].
     """
     figure, axes = style.grid(len(panels), columns=2, width=4.8, height=4.4)
     norm = PowerNorm(0.5, 0, max(float(w.max()) for w in panels.values()))

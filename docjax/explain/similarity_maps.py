@@ -67,10 +67,8 @@ def rows(side: Side, kind: str) -> list[dict[str, str]]:
 def heat_map(
     path: Path, cosines: Float[np.ndarray, "c c"], names: Sequence[Sequence[str]]
 ) -> Path:
-    """A map of cosines, with lines between the documents; darker is more similar.
-
-    names: of the rows, by document.
-    """
+    """A map of cosines, with lines between the documents, and with the names of their
+    rows; darker is more similar."""
     figure, [axis] = style.grid(1, columns=1, width=6.4, height=5.6)
     style.plain(axis, title=path.stem)
     axis.grid(False)

@@ -54,13 +54,10 @@ def plain(axis: Axes, title: str, x: str = "", y: str = "") -> None:
 
 
 def legend(figure: Figure, handles: Mapping[str, Any]) -> None:
-    """A legend below all panels, in as many columns as fit.
+    """A legend of the drawn artists below all panels, in as many columns as fit.
 
     The figure grows by the height of the legend, so that the panels keep their height.
-
-    Args:
-      handles: the drawn artists by name. (Matplotlib itself would leave out names that
-        are empty or start with "_".)
+    Matplotlib itself would leave out names that are empty or start with "_".
     """
     texts = list(map(label, handles))
     fits = int(figure.get_figwidth() / (0.075 * max(map(len, texts)) + 0.35))

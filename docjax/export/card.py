@@ -35,9 +35,8 @@ def card(
     """The text of the model card; `card.md.jinja` has its words.
 
     Args:
-      facts: the content of docjax.json.
-      folder: what is exported.
-      family: the family of the segment encoder.
+      facts: the content of docjax.json of `folder`.
+      family: of the segment encoder.
       run: `config`, `metrics` and `corpus` of the run that trained the model; empty
         without a run.
     """

@@ -105,18 +105,17 @@ def _filled(
 ) -> Iterator[Path]:
     """Yields the whole export in a new folder beside `out`; removes the folder at the
     end unless it was renamed. `source` is where the model came from."""
-    facts, partial = _facts(model) | {"base": _base(source)}, None
+    facts = _facts(model) | {"base": _base(source)}
+    beside = {"prefix": f".{out.name}.", "dir": out.parent}
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-        partial.chmod(0o755)  # mkdtemp lets only the owner read it
-        _fill(partial, out.name, model, facts, _run(source), documents)
-        yield partial
+        with tempfile.TemporaryDirectory(**beside, ignore_cleanup_errors=True) as name:
+            partial = Path(name)
+            partial.chmod(0o755)  # only the owner could read it
+            _fill(partial, out.name, model, facts, _run(source), documents)
+            yield partial
     except (OSError, SafetensorError) as error:
         raise UserError(f"{out}: cannot be written ({error})") from None
-    finally:
-        if partial:
-            shutil.rmtree(partial, ignore_errors=True)
 
 
 def _fill(

@@ -94,15 +94,10 @@ def survey(
     documents = read_documents(path, max_bad_fraction, report)
     documents = check(documents, path) if check else documents
     bar = tqdm(documents, desc="check", unit="document", disable=None, leave=False)
-    sizes = [len(shard) for shard in shards(iter(bar))]
+    sizes = [len(shard) for shard in parts(iter(bar), DOCUMENTS, CHARACTERS)]
     warn_of_bad(report, path)
     del report["documents"]
     return {"documents": sizes, "left_out": report}
-
-
-def shards(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Lists of consecutive documents, always cut at the same places."""
-    return parts(documents, DOCUMENTS, CHARACTERS)
 
 
 def _encoded(
@@ -129,7 +124,7 @@ def _encode_shards(
     total = sum(sizes[process::processes])
     bar = tqdm(total=total, desc="encode", unit="document", disable=None)
     with bar, contextlib.closing(documents):
-        for number, shard in enumerate(shards(documents)):
+        for number, shard in enumerate(parts(documents, DOCUMENTS, CHARACTERS)):
             if [len(shard)] != sizes[number : number + 1]:
                 break
             if number % processes == process:

@@ -17,7 +17,7 @@ from tqdm import tqdm
 from docjax.errors import UserError
 from docjax.model.cosines import unit
 from docjax.model.inference import Inference, local_mesh
-from docjax.model.inputs import Item, as_list, check_list
+from docjax.model.inputs import Item, as_document, as_list, check_list
 from docjax.model.reading import COUNTS, Reading
 from docjax.types import Arrays, Document, Encoded, GraphBuilder
 
@@ -227,13 +227,14 @@ class Encoding(Reading):
         """
         check_list(documents)
         stats = dict.fromkeys(COUNTS, 0)
-        cut = [self._segments(x, number, stats) for number, x in enumerate(documents)]
+        cut, kept, texts = self.cut, [], []
+        for number, item in enumerate(documents):
+            whole, pieces = cut.with_texts(as_document(item, number))
+            kept.append(self.capped(whole, stats))
+            texts.append([piece.text for piece in pieces[: len(kept[-1])]])
         self.warn(stats)
-        if not cut:
-            return []
-        inference = self.inference(batch_size)
-        vectors = inference.segments(self.params, [segments for segments, _ in cut])
-        return [SegmentVectors(v, texts) for v, (_, texts) in zip(vectors, cut)]
+        vectors = self.inference(batch_size).segments(self.params, kept)
+        return list(map(SegmentVectors, vectors, texts))
 
     def inference(
         self, batch_size: int | None = None, prompt: str | None = None

@@ -51,19 +51,13 @@ def local_mesh() -> Mesh:
 class Inference:
     """Encodes tokenised documents; equal instances share their compiled functions.
 
-    Attributes:
-      limit: tokens of the longest segment.
-      batch: segments in one call; None chooses by tokens.
-
-    Raises:
-      UserError: for a `batch` below 1.
-    """
+    Raises UserError for a `batch` below 1."""
 
     encoder: DocumentEncoder
     graph: GraphBuilder | None
     mesh: Mesh
-    limit: int
-    batch: int | None = None
+    limit: int  # tokens of the longest segment
+    batch: int | None = None  # segments in one call; None chooses by tokens
 
     def __post_init__(self) -> None:
         if self.batch is not None and self.batch < 1:

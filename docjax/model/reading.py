@@ -161,11 +161,3 @@ class Reading:
             beyond = (kept.places >= rows) & (rows > 0)
             stats["segments_beyond_tables"] += int(beyond.any(axis=1).sum())
         return kept
-
-    def _segments(
-        self, item: Item, number: int, stats: dict[str, int]
-    ) -> tuple[Segments, list[str]]:
-        """The segments that the model reads of a document, as tokens and as texts."""
-        whole, pieces = self.cut.with_texts(as_document(item, number))
-        kept = self.capped(whole, stats)
-        return kept, [piece.text for piece in pieces[: len(kept)]]

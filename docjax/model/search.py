@@ -27,9 +27,8 @@ def search(
     """The `top` documents of each query, by the similarity of the model's training.
 
     The documents are read once, in constant memory. `counts` receives their number and
-    what the model's cap leaves out.
-
-    encode: encodes the documents, as `encode_once` of the model, which is the default.
+    what the model's cap leaves out. `encode` encodes the documents, as `encode_once` of
+    the model, which is the default.
 
     Raises:
       UserError: for a query or a document whose vector is not finite.
@@ -106,7 +105,13 @@ def hits(
     """
     rows = index.ids.rows  # of those that the search has found
     for number, (query, text) in enumerate(queries.items()):
-        asked = vectors.whole[number], _sentences(text, vectors, number)
+        sentences = []  # with their vectors, without those that are zero
+        if vectors.sentences is not None:
+            pairs = zip(systems.parts_of(text), vectors.sentences[number])
+            sentences = [
+                (sentence, vector) for sentence, vector in pairs if vector.any()
+            ]
+        asked = vectors.whole[number], sentences
         shown = list(ranking.get(query, {}).items())[:SHOWN]
         yield {
             "query": query,
@@ -116,16 +121,6 @@ def hits(
                 for name, score in shown
             ],
         }
-
-
-def _sentences(
-    query: str, vectors: QueryVectors, number: int
-) -> list[tuple[str, np.ndarray]]:
-    """The sentences of a query with their vectors, without those that are zero."""
-    if vectors.sentences is None:
-        return []
-    pairs = zip(systems.parts_of(query), vectors.sentences[number])
-    return [(sentence, vector) for sentence, vector in pairs if vector.any()]
 
 
 def _shown(

@@ -19,29 +19,17 @@ WORDS = 100  # the most words of a passage
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Side:
-    """One of the two documents of a comparison.
-
-    Attributes:
-      headings: of the sections that have segments; "" for a section without heading.
-      segments: the texts to compare; their `section` is an index into `headings`.
-      tokens: the tokens of `segments`.
-      whole: the tokens from which the model makes the document's vector.
-      pieces: the texts of the segments of `whole`.
-      same: whether `tokens` and `whole` are the same segments.
-      alone: for other models, each section as the model reads a document with this
-        section alone.
-      segments_cut, tokens_cut: what the model's cap leaves out of the vector.
-    """
+    """One of the two documents of a comparison."""
 
     title: str
-    headings: list[str]
-    segments: list[Passage]
-    tokens: Segments
-    whole: Segments
-    pieces: list[Passage]
-    same: bool
-    alone: Sequence[Segments]
-    segments_cut: int
+    headings: list[str]  # of the sections that have segments; "" without a heading
+    segments: list[Passage]  # to compare; their `section` is an index into `headings`
+    tokens: Segments  # of `segments`
+    whole: Segments  # from which the model makes the document's vector
+    pieces: list[Passage]  # the texts of `whole`
+    same: bool  # whether `tokens` and `whole` are the same segments
+    alone: Sequence[Segments]  # if not: each section, as a document of this section
+    segments_cut: int  # what the model's cap leaves out of the vector
     tokens_cut: int
 
 

@@ -61,12 +61,9 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class Prompts:
-    """Words before each segment of a document, and before a query.
+    """Words before texts; None: as `init` says; "": none."""
 
-    None: as `init` says; "": none.
-    """
-
-    document: str | None = None
+    document: str | None = None  # before each segment of a document
     query: str | None = None
 
     def by_name(self) -> dict[str, str]:

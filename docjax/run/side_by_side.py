@@ -131,10 +131,8 @@ def all_words(
     paraphrases: str | None,
     pattern: str = CLEANINGS["letters"],
 ) -> Tokenizer:
-    """A tokenizer of `words` and of all their replacements.
-
-    pattern: the regular expression of a word in the texts that the tokenizer reads.
-    """
+    """A tokenizer of `words` and of all their replacements; `pattern` is the regular
+    expression of a word in the texts that the tokenizer reads."""
     wordnet = lexicons_lib.WordNet(lexicons)
     pairs = lexicons_lib.pairs(paraphrases) if paraphrases else {}
     known = {*words, "not"}

@@ -213,9 +213,12 @@ class Server:
         """
         try:
             jobs, cut = await asyncio.to_thread(jobs_of, items)
-            return await self.batcher(jobs), _usage(jobs, cut)
+            results = await self.batcher(jobs)
         except UserError as error:
             raise Refusal(400, str(error)) from None
+        tokens = sum(job.tokens for job in jobs)
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens, "tokens_cut": cut}
+        return results, usage
 
     def _check_ready(self) -> None:
         if self.state != "ready":
@@ -269,11 +272,6 @@ def _json(value: Any, status: int = 200) -> Response:
 
 def _base64(vector: np.ndarray) -> str:
     return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
-
-
-def _usage(jobs: Sequence[Job], cut: int) -> dict[str, int]:
-    tokens = sum(job.tokens for job in jobs)
-    return {"prompt_tokens": tokens, "total_tokens": tokens, "tokens_cut": cut}
 
 
 async def _refused(request: Request, refusal: HTTPException) -> Response:

@@ -56,11 +56,8 @@ def run(
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again after it has stopped: this must not kill it.
         signal.signal(number, server.handle_exit)
-    print(
-        f"compiling {name} for {url}: /healthz says when it is ready",
-        file=sys.stderr,
-        flush=True,
-    )
+    line = f"compiling {name} for {url}: /healthz says when it is ready"
+    print(line, file=sys.stderr, flush=True)
     server.run(sockets=[listening])
     if failures:
         raise failures[0]
