@@ -176,14 +176,13 @@ def find(name: str | Path) -> tuple[Path, str]:
     return path, variant
 
 
-@functools.cache
 def base() -> types.ModuleType:
     """What the configs share, `configs/base.py`, as a module.
 
     `base().config(...)` gives every field of a run; `base().small` and the others are
     sizes for a variant to call.
     """
-    return _module(_folder() / "base.py")
+    return _loaded_once(_folder() / "base.py")
 
 
 def shipped() -> dict[str, Path]:
@@ -211,6 +210,11 @@ def _called(path: Path, variant: str) -> Any:
         raise
     except Exception as error:
         raise UserError(f"{path}: {_in_one_line(error)}") from error
+
+
+@functools.cache
+def _loaded_once(path: Path) -> types.ModuleType:
+    return _module(path)
 
 
 def _module(path: Path) -> types.ModuleType:
