@@ -94,7 +94,9 @@ setup(
     python_requires=">=3.11",
     packages=[*find_packages(include=["docjax", "docjax.*"]), "docjax.configs"],
     package_dir={"docjax.configs": "configs"},
-    package_data={"": ["*.css", "*.js", "*.html.jinja", "*.pyi", "py.typed"]},
+    package_data={
+        "": ["*.css", "*.js", "*.html.jinja", "*.md.jinja", "*.pyi", "py.typed"]
+    },
     install_requires=RUNTIME,
     entry_points={"console_scripts": ["docjax=docjax.cli:main"]},
     extras_require=EXTRAS,

@@ -48,9 +48,9 @@ SEARCH = """
 import json, sys, time
 began = time.perf_counter()
 import bm25s, flax, jax, numpy, scipy, Stemmer, tokenizers
-import docjax, docjax.cli
+import docjax, docjax.cli, docjax.model.search
 from docjax.commands import search
-from docjax.model import document_model, encode_file, load, search_index
+from docjax.model import document_model, encode_file, load
 from docjax.retrieval import index_folder, trec
 started, worked = time.perf_counter(), time.process_time()
 code = docjax.cli.main(["search", *sys.argv[1:]])

@@ -15,26 +15,20 @@ from docjax.errors import UserError
 from docjax.storage import disk_errors
 
 COMMANDS = (
-    "augment",
-    "compare",
-    "encode",
-    "evaluate",
-    "export",
-    "index",
-    "mine",
-    "pair",
-    "queries",
-    "search",
-    "serve",
-    "similarities",
-)
+    "augment compare encode evaluate export index mine pair queries search serve "
+    "similarities"
+).split()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
     argv = sys.argv[1:] if argv is None else list(argv)
     try:
-        flags = _parse(argv)
+        parser = _parser(argv)
+        flags, unknown = parser.parse_known_args(argv)
+        if unknown:
+            flags.refuse(flags, unknown)
+            parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         flags.run_command(flags)
         sys.stdout.flush()
     except UserError as error:
@@ -58,16 +52,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _leave_output() -> None:
     """Drops output that is not yet written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
-    """The flags of a command. Ends the process, after the usage, for a wrong flag."""
-    parser = _parser(argv)
-    flags, unknown = parser.parse_known_args(argv)
-    if unknown:
-        flags.refuse(flags, unknown)
-        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-    return flags
 
 
 def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:

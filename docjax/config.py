@@ -197,11 +197,8 @@ def _folder() -> Path:
 
 
 def _called(path: Path, variant: str) -> Any:
-    """The result of a config file's `get_config`.
-
-    Raises:
-      UserError: if the file cannot be read, fails, or has no `get_config`.
-    """
+    """The result of a config file's `get_config`. Raises UserError if the file cannot be
+    read, fails, or has no `get_config`."""
     try:
         module = _module(path)
         if not callable(getattr(module, "get_config", None)):

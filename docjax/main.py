@@ -9,6 +9,7 @@ read-only disk, or a workdir in use; 3 the loss or its gradient was not finite; 
 stopped by SIGTERM with everything saved.
 """
 
+import argparse
 import contextlib
 import json
 import os
@@ -37,13 +38,7 @@ from docjax.recipe import judges, words
 from docjax.recipe.components import fit_components
 from docjax.recipe.share import with_share, with_this_share
 from docjax.recipe.teacher import teacher_of
-from docjax.run import (
-    command_help,
-    config_flag,
-    corpora,
-    fields,
-    frozen,
-)
+from docjax.run import command_help, config_flag, corpora, fields, frozen
 from docjax.run.fields import RunConfig
 from docjax.run.metrics import last_metrics
 from docjax.run.parameters import trained_params
@@ -52,14 +47,7 @@ from docjax.run.prepared import Prepared
 from docjax.storage import disk_errors
 from docjax.storage.lock import locked
 from docjax.storage.processes import join_cluster, wait
-from docjax.training import (
-    loop,
-    memory,
-    plan,
-    plan_table,
-    sharding,
-    vector_trainer,
-)
+from docjax.training import loop, memory, plan, plan_table, sharding, vector_trainer
 from docjax.training.callbacks import Callbacks
 from docjax.training.word_trainer import WordTrainer
 from docjax.types import Trainer
@@ -150,28 +138,17 @@ def train(
         config = config_lib.load(config)
     run_directory = Path(workdir)
     _use_cores(config)
-    with _process_unchanged(), _choices_logged():
+    with _choices_logged():
         made_with = "docjax.train(config, workdir)"
         run(config, run_directory, "train", made_with, allow, callbacks)
         return load(run_directory, allow=allow)
 
 
 @contextlib.contextmanager
-def _process_unchanged() -> Iterator[None]:
-    """Restores SIGTERM's handler and the logging handlers at the end."""
-    stop, handlers = signal.getsignal(signal.SIGTERM), list(root.handlers)
-    try:
-        yield
-    finally:
-        root.handlers[:] = handlers  # absl adds a handler when it first logs
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, stop)
-
-
-@contextlib.contextmanager
 def _choices_logged() -> Iterator[None]:
     """Logs what docjax chose and how long it takes, unless the caller has set the level
-    of absl's logger."""
+    of absl's logger; leaves logging and SIGTERM's handler as they were."""
+    stop, handlers = signal.getsignal(signal.SIGTERM), list(root.handlers)
     logger = logging.get_absl_logger()
     before = logger.level
     logger.setLevel(before or INFO)
@@ -181,6 +158,9 @@ def _choices_logged() -> Iterator[None]:
     finally:
         logger.removeFilter(_ours)
         logger.setLevel(before)
+        root.handlers[:] = handlers  # absl adds a handler when it first logs
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, stop)
 
 
 def _use_cores(config: ConfigDict) -> None:
@@ -267,11 +247,8 @@ def _run(
 
 
 def _prepared(config: RunConfig, workdir: Path, mode: str) -> Prepared:
-    """The parts of the run, without halves if it does not train.
-
-    Raises:
-      UserError: for mistakes that would otherwise show after hours of reading.
-    """
+    """The parts of the run, without halves if it does not train. Raises UserError for
+    mistakes that would otherwise show after hours of reading."""
     prepared = prepare(config, workdir)
     if mode != "train":
         return prepared.changed(halved=None)
@@ -367,13 +344,9 @@ def _define_flags() -> None:
 
 def _training_flags() -> list[str]:
     """The flags of the command that trains: the present flags without --mode."""
-    kept, arguments = [], iter(sys.argv[1:])
-    for argument in arguments:
-        if argument in ("-mode", "--mode"):
-            next(arguments, None)
-        elif not argument.startswith(("-mode=", "--mode=")):
-            kept.append(argument)
-    return kept
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-mode", "--mode")
+    return parser.parse_known_args(sys.argv[1:])[1]
 
 
 def _workdir(told: str) -> Path:

@@ -21,10 +21,8 @@ class MtebModel(AbsEncoder):
     """A model for mteb, which reads whole documents and encodes queries as queries.
 
     mteb files results by name and revision. The name is that of the folder; the
-    revision is a fingerprint of everything that the vectors depend on.
-
-    Args:
-      model_name, revision, keywords: the arguments of `docjax.load`.
+    revision is a fingerprint of everything that the vectors depend on. The arguments
+    are those of `docjax.load`.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ length, and views point to their segments.
 
 Units, segments, graphs and document encoders may have `exported_as`: the function or
 class in the files of an exported folder that computes the same
-(`docjax/export/forms.py`). `docjax export` refuses a model whose part lacks it.
+(`docjax/export/write.py`). `docjax export` refuses a model whose part lacks it.
 
 Axis letters, the same in every annotation, docstring and einsum string:
 

@@ -9,14 +9,11 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import docjax
 from docjax.commands import options
 from docjax.errors import UserError
-
-if TYPE_CHECKING:
-    from docjax.types import Document
 
 HELP = "show why two documents are similar"
 EXAMPLE = "docjax compare runs/demo a.txt b.txt --html why.html"
@@ -27,15 +24,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A")
     parser.add_argument("b", metavar="B")
     parser.add_argument("--html", type=Path, metavar="OUT.html", help="the page")
-    options.allow(parser)
+    options.add(parser, "allow")
 
 
 def run(flags: argparse.Namespace) -> None:
     from docjax.explain import compare_page
-    from docjax.model.encode_file import check_output
 
     if flags.html:
-        check_output("--html", str(flags.html))
+        options.check_file("--html", str(flags.html))
     if flags.a == flags.b == "-":
         raise UserError("A and B are both standard input; give A or B as a file")
     a, b = _read(flags.a), _read(flags.b)
@@ -47,12 +43,12 @@ def run(flags: argparse.Namespace) -> None:
         page = compare_page.write(flags.html, comparison)
     except OSError as error:
         raise UserError(f"{flags.html}: cannot be written ({error.strerror})") from None
-    print(
-        json.dumps({"similarity": round(comparison.similarity, 6), "html": str(page)})
-    )
+    similarity = round(comparison.similarity, 6)
+    print(json.dumps({"similarity": similarity, "html": str(page)}))
 
 
-def _read(name: str) -> "Document":
+def _read(name: str) -> Any:
+    """The document in a file."""
     from docjax.data import documents
 
     try:

@@ -29,12 +29,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="JSON lines, or a table whose name ends in .tsv; also .gz, .xz, .zst, or -",
     )
     parser.add_argument("--output", required=True, metavar="OUT.npy", help="or -")
-    options.allow(parser)
     options.prompt(parser)
-    options.truncate_dim(parser)
-    options.segments(parser)
-    options.max_bad_fraction(parser)
-    options.processes(parser)
+    options.add(parser, "allow", "truncate-dim", "segments", "max-bad-fraction")
+    options.add(parser, "processes", "process")
     parser.add_argument(
         "--distributed", action="store_true", help="find the cluster and join it"
     )
@@ -50,7 +47,7 @@ def run(flags: argparse.Namespace) -> None:
     once = "-" in (flags.input, flags.output)
     if once and (processes > 1 or flags.distributed):
         raise UserError("several processes cannot share a stream (-); name files")
-    encode_file.check_output("--output", flags.output)
+    options.check_file("--output", flags.output)
     if flags.distributed:
         join_cluster()
         processes, process = jax.process_count(), jax.process_index()
@@ -82,7 +79,8 @@ def _once(model: "docjax.DocumentModel", flags: argparse.Namespace) -> None:
     documents = read_documents(flags.input, flags.max_bad_fraction, report)
     encoded = finite.checked(model.encode_once(documents, counts))
     if flags.output == "-":
-        sys.stdout.writelines(encode_file.lines(encoded))
+        for each in encoded:
+            print(json.dumps({"id": each.id, "vector": each.vector.tolist()}))
     else:
         print("documents are read once: a stop loses everything", file=sys.stderr)
         encode_file.write_array(encoded, Path(flags.output))

@@ -9,21 +9,21 @@ import argparse
 import dataclasses
 import inspect
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import docjax
 from docjax.commands import options
 from docjax.errors import UserError
 from docjax.tasks import catalogue
 
-if TYPE_CHECKING:
-    from docjax.types import Task
-
 HELP = "the score of a model on your own data"
 EXAMPLE = "docjax evaluate runs/demo --task classification --data labelled.jsonl"
+# Of an option, beside keywords of `add_argument`: its own name, the field of the task,
+# and the function that makes the field's value of what was typed.
+OURS = "name", "field", "value"
 DATA = {  # what a task reads -> --data
     "labels": 'JSON lines with "label" and "split" (train, test)',
     "texts": "the texts of JSON lines",
@@ -46,22 +46,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(catalogue.names())}, or the dotted name of a task class",
     )
     parser.add_argument("--data", metavar="PATH", help="what the task reads")
-    options.allow(parser)
     options.prompt(parser)
-    options.truncate_dim(parser)
-    options.segments(parser)
-    options.max_bad_fraction(parser)
+    options.add(parser, "allow", "truncate-dim", "segments", "max-bad-fraction")
 
 
 def named_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
-    """Adds the options of the task that the words of the command name.
-
-    Raises:
-      UserError: for an unknown task.
-    """
+    """Adds the options of the task in `words`. Raises UserError for an unknown task."""
     asked = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     asked.add_argument("--task", nargs="?")
-    options.allow(asked)
+    options.add(asked, "allow")
     flags, _ = asked.parse_known_args(words)
     if flags.task is None:
         return
@@ -71,7 +64,7 @@ def named_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None
     group = parser.add_argument_group(f"options of {flags.task}")
     for name, keywords in _options(cls).items():
         ours = {"default": None, "help": keywords["help"].replace("%", "%%")}
-        others = {k: v for k, v in keywords.items() if k not in ("name", "value")}
+        others = {k: v for k, v in keywords.items() if k not in OURS}
         try:
             group.add_argument(f"--{name}", **others | ours)
         except argparse.ArgumentError:
@@ -139,34 +132,29 @@ def run(flags: argparse.Namespace) -> None:
     print(json.dumps(metrics))
 
 
-def _options(cls: "type[Task]") -> dict[str, Mapping[str, Any]]:
-    """The options of a task by name, as keywords of `add_argument`."""
-    of_fields = {name: keywords for _, name, keywords in _fields(cls)}
-    if cls.reads == "pairs":
-        help = "the file of the documents (the only file of JSON lines beside --data)"
-        of_fields["documents"] = {"help": help}
-    if cls.keeps:
-        help = f"a folder for {cls.keeps}"
-        of_fields["output"] = {"metavar": "DIR", "help": help}
-    return of_fields
-
-
-def _fields(cls: "type[Task]") -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """The fields that are options: name, the option's name, and its keywords."""
-    fields = dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ()
-    for field in fields:
+def _options(cls: type[Any]) -> dict[str, dict[str, Any]]:
+    """The options of a task by name: keywords of `add_argument`, and OURS."""
+    found: dict[str, dict[str, Any]] = {}
+    for field in dataclasses.fields(cls) if dataclasses.is_dataclass(cls) else ():
         if keywords := field.metadata.get("option"):
             name = keywords.get("name", field.name.replace("_", "-"))
-            yield field.name, name, keywords
+            found[name] = {"field": field.name, **keywords}
+    if cls.reads == "pairs":
+        help = "the file of the documents (the only file of JSON lines beside --data)"
+        found["documents"] = {"help": help}
+    if cls.keeps:
+        found["output"] = {"metavar": "DIR", "help": f"a folder for {cls.keeps}"}
+    return found
 
 
-def _keywords(cls: "type[Task]", flags: argparse.Namespace) -> dict[str, Any]:
+def _keywords(cls: type[Any], flags: argparse.Namespace) -> dict[str, Any]:
     """The keywords of the task, from the options that were given."""
     given = {}
-    for field, name, keywords in _fields(cls):
-        value = getattr(flags, name.replace("-", "_"), None)
-        if value is not None:
-            given[field] = keywords.get("value", lambda typed: typed)(value)
+    for name, keywords in _options(cls).items():
+        typed = getattr(flags, name.replace("-", "_"), None)
+        if typed is not None and "field" in keywords:
+            value = keywords["value"](typed) if "value" in keywords else typed
+            given[keywords["field"]] = value
     return given
 
 

@@ -12,8 +12,7 @@ EXAMPLE = "docjax export runs/demo exported/demo"
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, a model folder, or a Hugging Face name")
     parser.add_argument("out", type=Path, help="the new folder")
-    options.allow(parser)
-    options.truncate_dim(parser)
+    options.add(parser, "allow", "truncate-dim")
 
 
 def run(flags: argparse.Namespace) -> None:

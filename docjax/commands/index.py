@@ -27,7 +27,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--passages", action="store_true", help="also keep the vectors of passages"
     )
-    options.words(parser)
     parser.add_argument(
         "--codes",
         choices=("int8", "binary"),
@@ -39,21 +38,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="search a graph of neighbours, for many millions of documents: not exact; "
         "its vectors, in half their size, fit into memory (docjax[graph])",
     )
-    options.allow(parser)
-    options.truncate_dim(parser)
-    options.max_bad_fraction(parser)
-    options.processes(parser)
+    options.add(parser, "words", "allow", "truncate-dim", "max-bad-fraction")
+    options.add(parser, "processes", "process")
 
 
 def run(flags: argparse.Namespace) -> None:
     from docjax.model.build_index import build_index
 
     options.check_folder(flags.output)
-    output = Path(flags.output)
     counts = build_index(
         docjax.load(flags.model, truncate_dim=flags.truncate_dim, allow=flags.allow),
         flags.corpus,
-        output,
+        Path(flags.output),
         passages=flags.passages,
         words=flags.words,
         kind=flags.codes,

@@ -15,17 +15,13 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from absl import logging
 
 import docjax
 from docjax.commands import options
 from docjax.errors import UserError
-
-if TYPE_CHECKING:
-    from docjax.retrieval.negatives import Digest
-    from docjax.types import Document, Encoded
 
 HELP = "hard negatives for training, in a sealed file"
 EXAMPLE = "docjax mine bm25 --data scifact --output negatives.jsonl"
@@ -49,9 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="leave out documents that score above 1 - MARGIN of the best answer: they "
         "may be answers that nobody judged",
     )
-    options.allow(parser)
-    options.words(parser, f"with {BM25}: ")
-    options.max_bad_fraction(parser)
+    options.add(parser, "words", "allow", "max-bad-fraction")
 
 
 def run(flags: argparse.Namespace) -> None:
@@ -61,12 +55,11 @@ def run(flags: argparse.Namespace) -> None:
 
     _check(flags)
     settings = bm25.preset(flags.words)
-    data = Path(flags.data or flags.model)
-    judged = (
-        judged_lib.of_run(data, flags.allow)
-        if is_run(str(data))
-        else collection.read_judged(flags.data or flags.model, flags.max_bad_fraction)
-    )
+    data = flags.data or flags.model
+    if is_run(data):
+        judged = judged_lib.of_run(Path(data), flags.allow)
+    else:
+        judged = collection.read_judged(data, flags.max_bad_fraction)
     ranked = negatives.Digest()
     missing = set().union(*judged.qrels.values())
     of_judgements = len(missing)
@@ -78,12 +71,9 @@ def run(flags: argparse.Namespace) -> None:
         rank = judged_lib.by_words(judged, counts, settings)
     else:
         model = docjax.load(flags.model, allow=flags.allow)
-        made_by = f"{flags.model} {model.fingerprint()}"
-        encode = (
-            _encode_of_run(Path(flags.model), flags.allow)
-            if is_run(flags.model)
-            else None
-        )
+        made_by, encode = f"{flags.model} {model.fingerprint()}", None
+        if is_run(flags.model):
+            encode = _encode_of_run(Path(flags.model), flags.allow)
         rank = judged_lib.by_model(model, judged, counts, encode)
     mined = negatives.mine(rank, judged.qrels, flags.top, flags.margin)
     if missing:
@@ -108,9 +98,7 @@ def _check_missing(missing: set[str], of_judgements: int) -> None:
     logging.warning(text)
 
 
-def _added(
-    read: "Callable[[], Iterable[Document]]", ranked: "Digest", missing: set[str]
-) -> "Iterator[Document]":
+def _added(read: Callable[[], Iterable], ranked: Any, missing: set[str]) -> Iterator:
     """The documents, whose ids are added to `ranked` and taken out of `missing`."""
     for document in read():
         ranked.add(document.id)
@@ -118,9 +106,7 @@ def _added(
         yield document
 
 
-def _encode_of_run(
-    run: Path, allow: list[str]
-) -> "Callable[..., Iterator[Encoded]] | None":
+def _encode_of_run(run: Path, allow: list[str]) -> Callable[..., Iterator] | None:
     """The run's `encode_once`, which reuses the vectors of its corpus.
 
     None if the run has none, and with a warning if its documents cannot be read now.
@@ -147,11 +133,9 @@ def _encode_of_run(
 
 def _check(flags: argparse.Namespace) -> None:
     """Raises UserError for impossible flags, before anything is read."""
-    from docjax.model.encode_file import check_output
     from docjax.run.fields import is_run
 
-    if flags.top < 1:
-        raise UserError(f"--top {flags.top} is too small; give at least 1")
+    options.check_least(flags, top=1)
     if flags.margin is not None and not 0 <= flags.margin <= 1:
         raise UserError(f"--margin {flags.margin} is not between 0 and 1")
     if flags.model != BM25 and flags.words != "docjax":
@@ -159,9 +143,7 @@ def _check(flags: argparse.Namespace) -> None:
             f"--words {flags.words} does nothing to {flags.model}: leave it out, or give "
             f"{BM25} in place of the model"
         )
-    check_output("--output", flags.output)
-    if not Path(flags.output).parent.is_dir():
-        raise UserError(f"{flags.output}: cannot be written (there is no such folder)")
+    options.check_file_in_folder("--output", flags.output)
     if not flags.data and not is_run(flags.model):
         raise UserError(
             f"--data is missing: {flags.model} is not a run, so it has no documents; "

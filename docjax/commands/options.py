@@ -1,59 +1,48 @@
-"""Options that several commands take."""
+"""Options that several commands take, and checks of the outputs that they name."""
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from docjax.errors import UserError
 
-
-def truncate_dim(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--truncate-dim", type=int, help="the numbers of a vector that are kept (all)"
-    )
-
-
-def segments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--segments",
-        type=int,
-        metavar="N",
-        help="read the first N segments of each document only (all, or as the run says): "
-        "1 is the text up to the length of a plain transformer; for a run a segment may "
-        "end earlier, with a section or a passage",
-    )
-
-
-def allow(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--allow",
+OPTIONS: dict[str, dict[str, Any]] = {
+    "allow": dict(
         action="append",
         default=[],
         metavar="PREFIX",
         help="trust the code of a package outside of docjax, such as mylab. (may be "
         "repeated)",
-    )
-
-
-def check_folder(name: str) -> None:
-    """Raises UserError for an --output that is a file where a folder is written."""
-    if Path(name).is_file():
-        raise UserError(f"--output {name} is a file: give the name of a folder")
-
-
-def max_bad_fraction(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--max-bad-fraction",
+    ),
+    "truncate-dim": dict(type=int, help="the numbers of a vector that are kept (all)"),
+    "segments": dict(
+        type=int,
+        metavar="N",
+        help="read the first N segments of each document only (all, or as the run says): "
+        "1 is the text up to the length of a plain transformer; for a run a segment may "
+        "end earlier, with a section or a passage",
+    ),
+    "max-bad-fraction": dict(
         type=float,
         default=0.0,
         help="bad documents that may be left out, as a share of all",
-    )
+    ),
+    "words": dict(
+        default="docjax",
+        help="settings of BM25: docjax, anserini, rank_bm25, wikir, or a JSON object "
+        "(%(default)s)",
+    ),
+    "processes": dict(
+        type=int, default=1, help="processes that share the work (%(default)s)"
+    ),
+    "process": dict(type=int, default=0, help="number of this process (%(default)s)"),
+}
 
 
-WORDS = "settings of BM25: docjax, anserini, rank_bm25, wikir, or a JSON object"
-
-
-def words(parser: argparse.ArgumentParser, use: str = "") -> None:
-    parser.add_argument("--words", default="docjax", help=f"{use}{WORDS} (%(default)s)")
+def add(parser: argparse.ArgumentParser, *names: str) -> None:
+    """Adds options of OPTIONS."""
+    for name in names:
+        parser.add_argument(f"--{name}", **OPTIONS[name])
 
 
 def prompt(parser: argparse.ArgumentParser) -> None:
@@ -69,13 +58,29 @@ def prompt(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def processes(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--processes",
-        type=int,
-        default=1,
-        help="processes that share the work (%(default)s)",
-    )
-    parser.add_argument(
-        "--process", type=int, default=0, help="number of this process (%(default)s)"
-    )
+def check_least(flags: argparse.Namespace, **least: int) -> None:
+    """Raises UserError for a flag whose number is below its least."""
+    for name, number in least.items():
+        value = getattr(flags, name)
+        if value is not None and value < number:
+            flag = f"--{name.replace('_', '-')}"
+            raise UserError(f"{flag} {value} is too small; give at least {number}")
+
+
+def check_folder(name: str) -> None:
+    """Raises UserError for an --output that is a file where a folder is written."""
+    if Path(name).is_file():
+        raise UserError(f"--output {name} is a file: give the name of a folder")
+
+
+def check_file(flag: str, name: str) -> None:
+    """Raises UserError for an output that cannot be a file, before any work."""
+    if not Path(name).name or Path(name).is_dir():
+        raise UserError(f"{flag} {name!r} names no file: give the path of a file")
+
+
+def check_file_in_folder(flag: str, name: str) -> None:
+    """As `check_file`, for a command that makes no folder."""
+    check_file(flag, name)
+    if not Path(name).parent.is_dir():
+        raise UserError(f"{name}: cannot be written (there is no such folder)")

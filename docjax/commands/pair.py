@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "(targets)",
     )
     parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
-    options.max_bad_fraction(parser)
+    options.add(parser, "max-bad-fraction")
 
 
 def run(flags: argparse.Namespace) -> None:
@@ -76,10 +76,7 @@ def _check(flags: argparse.Namespace) -> None:
             f"--negatives {flags.negatives} is an option of --by citations; leave it "
             "out: the random pairs of shared-links are uniform"
         )
-    if flags.seed < 0:
-        raise UserError(f"--seed {flags.seed} is too small; give at least 0")
-    output = Path(flags.output)
-    if output.exists():
-        raise UserError(f"{output} exists already: name another --output")
-    if not output.parent.is_dir():
-        raise UserError(f"{output}: cannot be written (there is no such folder)")
+    options.check_least(flags, seed=0)
+    options.check_file_in_folder("--output", flags.output)
+    if Path(flags.output).exists():
+        raise UserError(f"{flags.output} exists already: name another --output")

@@ -16,13 +16,9 @@ from collections import Counter
 from pathlib import Path
 
 from docjax.commands import options
-from docjax.errors import UserError
 
 HELP = "a retrieval collection made of articles"
 EXAMPLE = "docjax queries articles.jsonl --output wikir --query sentence"
-
-LEAST = {"query_words": 1, "least_words": 0, "document_words": 1}
-LEAST |= {"validation": 0, "test": 0, "least_links": 1, "seed": 0}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +55,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "links (%(default)s)",
     )
     parser.add_argument("--seed", type=int, default=27355, help="(%(default)s)")
-    options.max_bad_fraction(parser)
+    options.add(parser, "max-bad-fraction")
 
 
 def run(flags: argparse.Namespace) -> None:
@@ -67,11 +63,8 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.retrieval.from_articles import write
 
     options.check_folder(flags.output)
-    for name, least in LEAST.items():
-        value = getattr(flags, name)
-        if value is not None and value < least:
-            flag = f"--{name.replace('_', '-')}"
-            raise UserError(f"{flag} {value} is too small; give at least {least}")
+    options.check_least(flags, query_words=1, least_words=0, document_words=1)
+    options.check_least(flags, validation=0, test=0, least_links=1, seed=0)
     report: Counter = Counter()
     documents = wikir(
         flags.articles,

@@ -17,16 +17,13 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from absl import logging
 
 import docjax
 from docjax.commands import options
 from docjax.errors import UserError
-
-if TYPE_CHECKING:
-    from docjax.types import Run
 
 HELP = "the documents nearest to each query"
 WEIGHT, SCALE = 0.5, "min-max"
@@ -66,9 +63,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="index: the first 10 documents of each query, each with the passage that is "
         "nearest to the query",
     )
-    options.allow(parser)
-    options.truncate_dim(parser)
-    options.max_bad_fraction(parser)
+    options.add(parser, "allow", "truncate-dim", "max-bad-fraction")
 
 
 def run(flags: argparse.Namespace) -> None:
@@ -77,17 +72,15 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.retrieval import trec
     from docjax.retrieval.beir import read_documents
 
-    if flags.top < 1:
-        raise UserError(f"--top {flags.top} is too small; give at least 1")
+    options.check_least(flags, top=1)
     if flags.queries == flags.corpus == "-":
         raise UserError("queries and corpus are both standard input; name a file")
     _check_outputs(flags)
     if Path(flags.corpus).is_dir():
         _of_index(flags)
         return
-    given = [
-        name for name in ("hits", "weight", "scale") if vars(flags)[name] is not None
-    ]
+    of_index = "hits", "weight", "scale"
+    given = [name for name in of_index if vars(flags)[name] is not None]
     if flags.system != "dense":
         given.append(f"system {flags.system}")
     if given:
@@ -95,8 +88,7 @@ def run(flags: argparse.Namespace) -> None:
     queries = _queries(flags.queries)
     if flags.corpus != "-":
         files(flags.corpus)  # raises before the model is loaded
-    keywords = dict(truncate_dim=flags.truncate_dim, allow=flags.allow)
-    model = docjax.load(flags.model, **keywords)
+    model = docjax.load(flags.model, truncate_dim=flags.truncate_dim, allow=flags.allow)
     counts: dict[str, Any] = {"queries": len(queries)}
     report: Counter = Counter()
     documents = read_documents(flags.corpus, flags.max_bad_fraction, report)
@@ -108,16 +100,12 @@ def run(flags: argparse.Namespace) -> None:
 
 def _check_outputs(flags: argparse.Namespace) -> None:
     """Raises UserError for a file that cannot be written, or has another use."""
-    from docjax.model.encode_file import check_output
-
     taken = {Path(flags.queries).resolve(): "--queries"}
     taken[Path(flags.corpus).resolve()] = "CORPUS"
     for flag, name in (("--run", flags.run), ("--hits", flags.hits)):
         if name is None or (flag, name) == ("--run", "-"):
             continue
-        check_output(flag, name)
-        if not Path(name).parent.is_dir():
-            raise UserError(f"{name}: cannot be written (there is no such folder)")
+        options.check_file_in_folder(flag, name)
         other = taken.setdefault(Path(name).resolve(), flag)
         if other != flag:
             raise UserError(f"{flag} {name} is {other} too: name another file")
@@ -125,12 +113,7 @@ def _check_outputs(flags: argparse.Namespace) -> None:
 
 def _of_index(flags: argparse.Namespace) -> None:
     """Searches an index: of the documents nothing is encoded."""
-    from docjax.model.search_index import (
-        check_system,
-        hits,
-        query_vectors,
-        search_index,
-    )
+    from docjax.model.search import check_system, hits, query_vectors, search_index
     from docjax.retrieval import fusion, index_files, index_folder
 
     scale = SCALE if flags.scale is None else flags.scale
@@ -202,7 +185,7 @@ def _weight(flags: argparse.Namespace, scale: str) -> float:
     return WEIGHT
 
 
-def _write_hits(file: Path, records: "Iterable[dict[str, Any]]") -> None:
+def _write_hits(file: Path, records: Iterable[dict[str, Any]]) -> None:
     from docjax.storage import atomic
 
     lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
@@ -212,7 +195,9 @@ def _write_hits(file: Path, records: "Iterable[dict[str, Any]]") -> None:
         raise UserError(f"{file}: cannot be written ({error})") from None
 
 
-def _write(flags: argparse.Namespace, ranking: "Run", counts: "dict[str, Any]") -> None:
+def _write(
+    flags: argparse.Namespace, ranking: dict[str, dict], counts: dict[str, Any]
+) -> None:
     from docjax.retrieval import trec
 
     if flags.run == "-":

@@ -13,7 +13,7 @@ EXAMPLE = "docjax serve runs/demo --port 8080"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, an exported folder or a hub name")
-    options.allow(parser)
+    options.add(parser, "allow")
     parser.add_argument("--host", default="127.0.0.1", help="%(default)s")
     parser.add_argument(
         "--port", type=int, default=8080, help="%(default)s; 0: a free port"

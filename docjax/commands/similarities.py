@@ -24,8 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "documents", help="JSON lines or a .tsv table, also .gz, .xz, .zst, or -"
     )
     parser.add_argument("--output", required=True, metavar="DIR")
-    options.allow(parser)
-    options.max_bad_fraction(parser)
+    options.add(parser, "allow", "max-bad-fraction")
 
 
 def run(flags: argparse.Namespace) -> None:

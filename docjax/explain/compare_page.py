@@ -6,8 +6,9 @@ its pane, its curves end beside the passages. Otherwise they end at the passages
 in the whole text, as on a scroll bar.
 """
 
+import dataclasses
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -19,10 +20,7 @@ from docjax.storage import atomic
 STYLE = page.FOLDER / "compare_page.css"
 SCRIPT = page.FOLDER / "compare_page.js"
 LINKS = {"sections": 50, "segments": 200}  # the most links on a page
-DRAWN = {
-    "sections": 5,
-    "segments": 20,
-}  # the most links drawn at first and in the table
+DRAWN = {"sections": 5, "segments": 20}  # of these at first, and in the table
 CHUNKS = 10  # the most pairs of chunks in the table
 WORDS = 16  # words of a segment in the table
 NAMES = "A", "B"
@@ -49,33 +47,24 @@ def facts(comparison: Comparison) -> dict[str, Any]:
         "links": links(comparison),
     }
     if comparison.chunks:
-        told["chunks"] = [chunk._asdict() for chunk in chunk_links(comparison)]
+        told["chunks"] = chunk_links(comparison)
     return told
 
 
-class ChunkLink(NamedTuple):
-    """A chunk of A and a chunk of B, and how A's chunk attends to B's chunk."""
-
-    a: str
-    b: str
-    weighted: float  # cosine times attention
-    attention: float
-    cosine: float
-
-
-def chunk_links(comparison: Comparison) -> list[ChunkLink]:
-    """The chunks with the highest weighted similarity, at most CHUNKS; none without
-    chunk attention."""
+def chunk_links(comparison: Comparison) -> list[dict[str, Any]]:
+    """The pairs of chunks with the highest weighted similarity, at most CHUNKS, and how
+    A's chunk attends to B's chunk; none without chunk attention."""
     chunks = comparison.chunks
     if chunks is None:
         return []
     return [
-        ChunkLink(
-            *(comparison.a.pieces[row].text, comparison.b.pieces[column].text),
-            weighted,
-            round(float(chunks.weights[row, column]), 4),
-            round(float(chunks.cosines[row, column]), 4),
-        )
+        {
+            "a": comparison.a.pieces[row].text,
+            "b": comparison.b.pieces[column].text,
+            "weighted": weighted,  # cosine times attention
+            "attention": round(float(chunks.weights[row, column]), 4),
+            "cosine": round(float(chunks.cosines[row, column]), 4),
+        }
         for row, column, weighted in strongest(chunks.weighted, CHUNKS)
     ]
 
@@ -104,10 +93,10 @@ def values(comparison: Comparison) -> dict[str, Any]:
     chosen = links(comparison)
     if comparison.sections.size == 1:
         chosen["sections"] = []  # the same cosine as that of the documents
-    drawn = {
+    drawn = {  # fewer between short texts
         kind: chosen[kind][: min(most, max(getattr(comparison, kind).shape))]
         for kind, most in DRAWN.items()
-    }  # fewer between short texts
+    }
     return {
         "similarity": comparison.similarity,
         "sides": dict(zip(NAMES, (comparison.a, comparison.b))),
@@ -145,10 +134,7 @@ def _document(side: Side) -> dict[str, Any]:
     return {
         "title": side.title,
         "headings": side.headings,
-        "segments": [
-            {"section": segment.section, "text": segment.text}
-            for segment in side.segments
-        ],
+        "segments": [dataclasses.asdict(segment) for segment in side.segments],
         "tokens": len(side.whole.tokens),
         "segments_cut": side.segments_cut,
         "tokens_cut": side.tokens_cut,

@@ -5,7 +5,6 @@ Each function takes plain arrays and a path stem, writes `stem.png` and `stem.cs
 know models or run directories; run_page.py puts the files on a page.
 """
 
-import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.collections import PathCollection
 from matplotlib.colors import PowerNorm
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from docjax.errors import UserError
@@ -47,9 +44,11 @@ def curves(
             f"{', '.join(metrics)}; lower log_every or name other metrics"
         )
     figure, axes = style.grid(len(points), columns=3, width=3.7, height=2.7)
-    drawn = [_curves(*panel) for panel in zip(axes, points.items(), strict=True)]
+    for axis, (metric, lines) in zip(axes, points.items(), strict=True):
+        style.plain(axis, title=metric, x="step")
+        handles = _lines(axis, lines)
     if len(runs) > 1:
-        style.legend(figure, drawn[0])
+        style.legend(figure, handles)
     rows = [
         (metric, run, step, value)
         for metric, lines in points.items()
@@ -62,29 +61,15 @@ def curves(
 def weights(
     path: Path, weights: Sequence[float], curves: Mapping[str, Sequence[float]]
 ) -> Path:
-    """The score of fused systems against the weight of their vectors; a line each.
-
-    Their strokes differ, so that a line below an equal one is seen.
-    """
+    """The score of fused systems against the weight of their vectors; a line each."""
     figure, [axes] = style.grid(1, columns=1, width=6.0, height=3.2)
-    handles = {
-        name: axes.plot(weights, scores, stroke, linewidth=2, marker="o", markersize=3)[
-            0
-        ]
-        for stroke, (name, scores) in zip(
-            itertools.cycle(("-", "--", ":")), curves.items()
-        )
-    }
-    style.plain(
-        axes, "fusion with BM25", "weight of the vectors (0: words alone)", "nDCG@10"
-    )
+    lines = {n: list(zip(weights, y, strict=True)) for n, y in curves.items()}
+    handles = _lines(axes, lines)
+    across = "weight of the vectors (0: words alone)"
+    style.plain(axes, "fusion with BM25", across, "nDCG@10")
     if len(handles) > 1:
         style.legend(figure, handles)
-    rows = [
-        (name, weight, score)
-        for name, scores in curves.items()
-        for weight, score in zip(weights, scores, strict=True)
-    ]
+    rows = [(name, *point) for name, points in lines.items() for point in points]
     return style.save(figure, path, ("system", "weight", "ndcg@10"), rows)
 
 
@@ -92,7 +77,6 @@ def tsne_panels(
     path: Path,
     panels: Mapping[str, tsne.Vectors],
     labels: Sequence[str],
-    seed: int = 0,
     *,
     ids: Sequence[str] | None = None,
     most: int = 1000,
@@ -108,8 +92,8 @@ def tsne_panels(
         that are not finite.
     """
     tsne.check(panels, labels, ids)
-    chosen = tsne.sample(len(labels), most, seed)
-    maps = {n: tsne.positions(x[chosen], seed) for n, x in panels.items()}
+    chosen = tsne.sample(len(labels), most)
+    maps = {n: tsne.positions(x[chosen]) for n, x in panels.items()}
     shown = [labels[i] for i in chosen]
     figure, axes = style.grid(len(maps), columns=3, width=3.7, height=3.7)
     for axis, (name, xy) in zip(axes, maps.items(), strict=True):
@@ -205,10 +189,8 @@ def node_attention(
     """Heat maps of the attention that a node (row) pays to a node (column).
 
     All panels have the same colour scale. The colour grows with the square root of the
-    weight; pairs without an edge (weight exactly 0) are grey.
-
-    Args:
-      sections: the section of each segment [p]; lines separate the sections.
+    weight; pairs without an edge (weight exactly 0) are grey. Lines separate the
+    `sections` of the segments [p].
     """
     figure, axes = style.grid(len(panels), columns=2, width=4.8, height=4.4)
     norm = PowerNorm(0.5, 0, max(float(w.max()) for w in panels.values()))
@@ -217,11 +199,9 @@ def node_attention(
         axis.grid(False)
         axis.set_facecolor(style.FAINT)
         edges = np.ma.masked_equal(weights, 0)
-        axis.imshow(edges, norm=norm, cmap=style.HEAT, interpolation="nearest")
-        for boundary in boundaries(sections or ()):
-            axis.axhline(boundary, color=style.INK, linewidth=0.6)
-            axis.axvline(boundary, color=style.INK, linewidth=0.6)
-    _colour_bar(figure, axes, norm)
+        image = axis.imshow(edges, norm=norm, cmap=style.HEAT, interpolation="nearest")
+        style.borders(axis, boundaries(sections or ()))
+    style.colour_bar(figure, axes, image, "attention weight (grey: no edge)")
     rows = [
         (name, receiver, sender, weight)
         for name, weights in panels.items()
@@ -241,30 +221,24 @@ def _points(lines: Sequence[Mapping[str, Any]], metric: str) -> list[tuple[int, 
     return [(x["step"], x[metric]) for x in lines if isinstance(x.get(metric), numbers)]
 
 
-def _curves(
-    axis: Axes, panel: tuple[str, Mapping[str, Sequence[tuple]]]
-) -> dict[str, Line2D]:
-    """Draws the lines of a metric; returns them by run."""
-    metric, lines = panel
-    style.plain(axis, title=metric, x="step")
-    return {
-        run: _line(axis, pairs, number)
-        for number, (run, pairs) in enumerate(lines.items())
-    }
+def _lines(axis: Axes, lines: Mapping[str, Sequence[tuple]]) -> dict[str, Line2D]:
+    """Draws lines of points and returns them by name.
 
-
-def _line(axis: Axes, pairs: Sequence[tuple], number: int) -> Line2D:
-    few = len(pairs) <= 25
-    [line] = axis.plot(
-        [step for step, _ in pairs],
-        [value for _, value in pairs],
-        color=style.COLOURS[number % len(style.COLOURS)],
-        linestyle=("-", "--", ":", "-.")[number % 4],
-        linewidth=1.6,
-        marker=style.MARKERS[number % len(style.MARKERS)] if few else "",
-        markersize=4,
-    )
-    return line
+    Their strokes differ too, so that a line below an equal one is seen.
+    """
+    handles = {}
+    for number, (name, points) in enumerate(lines.items()):
+        few = len(points) <= 25
+        [handles[name]] = axis.plot(
+            [x for x, _ in points],
+            [y for _, y in points],
+            color=style.COLOURS[number % len(style.COLOURS)],
+            linestyle=("-", "--", ":", "-.")[number % 4],
+            linewidth=1.6,
+            marker=style.MARKERS[number % len(style.MARKERS)] if few else "",
+            markersize=4,
+        )
+    return handles
 
 
 def _scatter(
@@ -282,11 +256,3 @@ def _scatter(
         name: axis.scatter(*xy[rows].T, s=11, c=colour, marker=marker, linewidths=0)
         for name, rows, colour, marker in groups
     }
-
-
-def _colour_bar(figure: Figure, axes: Sequence[Axes], norm: PowerNorm) -> None:
-    scale = ScalarMappable(norm, style.HEAT)
-    bar = figure.colorbar(scale, ax=axes, fraction=0.03, pad=0.02)
-    bar.set_label("attention weight (grey: no edge)", fontsize=9, color=style.INK)
-    bar.ax.tick_params(labelsize=8, colors=style.INK)
-    bar.outline.set_edgecolor(style.EDGE)

@@ -12,7 +12,7 @@ import hashlib
 import math
 import numbers
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -53,12 +53,12 @@ def template(path: Path, script: Path, styles: Sequence[Path] = ()) -> jinja2.Te
     environment.filters |= {"readable": readable, "share": share}
     environment.tests["finite"] = math.isfinite
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    source = script.read_text("utf-8")
+    source, styles = script.read_text("utf-8"), (FOLDER / "page.css", *styles)
     environment.globals |= {
         "row_names": row_names,
         "script": Markup(source),
         "script_hash": digest(source),
-        "style": Markup(_joined([FOLDER / "page.css", *styles])),
+        "style": Markup("".join(file.read_text("utf-8") for file in styles)),
         "version": docjax.__version__,
     }
     return environment.get_template(path.name)
@@ -98,7 +98,11 @@ def picture(png: Path | None, folder: Path) -> Picture | None:
     return Picture(
         name=png.name,
         data=base64.b64encode(png.read_bytes()).decode() if png.is_file() else None,
-        links={n: _link(file, folder) for n, file in files.items() if file.is_file()},
+        links={
+            name: quote(Path(os.path.relpath(file, folder)).as_posix())
+            for name, file in files.items()
+            if file.is_file()
+        },
     )
 
 
@@ -107,11 +111,3 @@ def _finalize(value: Any) -> Any:
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     return printable(value)
-
-
-def _joined(files: Iterable[Path]) -> str:
-    return "".join(file.read_text("utf-8") for file in files)
-
-
-def _link(file: Path, folder: Path) -> str:
-    return quote(Path(os.path.relpath(file, folder)).as_posix())

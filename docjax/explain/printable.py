@@ -4,21 +4,19 @@ A class label or a title may hold control characters, line breaks, nothing at al
 whole paragraph.
 """
 
-KEPT = "\t\n\f\r"  # control characters that are white space
+import re
+
+# Control characters but white space (tab, line feed, form feed, carriage return), and
+# halves of characters.
+CONTROLS = re.compile("[\0-\x08\x0b\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 REPLACED = "\N{REPLACEMENT CHARACTER}"
-CONTROLS = {
-    code: REPLACED
-    for codes in (range(0x20), range(0x7F, 0xA0), range(0xD800, 0xE000))
-    for code in codes
-    if chr(code) not in KEPT
-}
 WIDEST = 40  # characters of the longest label
 EMPTY = "(empty)"
 
 
 def printable(text: str) -> str:
     """The text with REPLACED for each control character and half of a character."""
-    return text.translate(CONTROLS)
+    return CONTROLS.sub(REPLACED, text)
 
 
 def label(text: str) -> str:

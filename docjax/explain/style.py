@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 
 from docjax.explain.printable import label
 from docjax.storage import atomic
@@ -53,13 +54,10 @@ def plain(axis: Axes, title: str, x: str = "", y: str = "") -> None:
 
 
 def legend(figure: Figure, handles: Mapping[str, Any]) -> None:
-    """A legend below all panels, in as many columns as fit.
+    """A legend of the drawn artists below all panels, in as many columns as fit.
 
     The figure grows by the height of the legend, so that the panels keep their height.
-
-    Args:
-      handles: the drawn artists by name. (Matplotlib itself would leave out names that
-        are empty or start with "_".)
+    Matplotlib itself would leave out names that are empty or start with "_".
     """
     texts = list(map(label, handles))
     fits = int(figure.get_figwidth() / (0.075 * max(map(len, texts)) + 0.35))
@@ -80,6 +78,23 @@ def legend(figure: Figure, handles: Mapping[str, Any]) -> None:
     )
     for text in box.get_texts():
         text.set_parse_math(False)
+
+
+def borders(axis: Axes, places: Iterable[float]) -> None:
+    """Lines across a heat map, at the same places of rows and of columns."""
+    for place in places:
+        axis.axhline(place, color=INK, linewidth=0.6)
+        axis.axvline(place, color=INK, linewidth=0.6)
+
+
+def colour_bar(
+    figure: Figure, axes: Sequence[Axes], image: AxesImage, text: str
+) -> None:
+    """The scale of the colours of an image, beside `axes`."""
+    bar = figure.colorbar(image, ax=axes, fraction=0.03, pad=0.02)
+    bar.set_label(text, fontsize=9, color=INK)
+    bar.ax.tick_params(labelsize=8, colors=INK)
+    bar.outline.set_edgecolor(EDGE)
 
 
 def class_styles(labels: Sequence[str]) -> dict[str, tuple[str, str]]:

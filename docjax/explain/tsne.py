@@ -21,7 +21,11 @@ def positions(vectors: Vectors, seed: int = 0) -> Float[np.ndarray, "c 2"]:
     perplexity is (n - 1) / 3. If all vectors are equal, all positions are 0.
     """
     if scipy.sparse.issparse(vectors):
-        vectors = _dense(vectors, seed)
+        if vectors.shape[1] == 1:  # TruncatedSVD needs two columns
+            vectors = vectors.toarray()
+        else:
+            width = min(50, vectors.shape[1] - 1)
+            vectors = TruncatedSVD(width, random_state=seed).fit_transform(vectors)
     if np.ptp(vectors, axis=0).max() == 0:  # PCA would divide by zero
         return np.zeros((len(vectors), 2), np.float32)
     if vectors.shape[1] == 1:  # PCA needs two columns
@@ -33,7 +37,7 @@ def positions(vectors: Vectors, seed: int = 0) -> Float[np.ndarray, "c 2"]:
         )
 
 
-def sample(count: int, most: int, seed: int) -> np.ndarray:
+def sample(count: int, most: int, seed: int = 0) -> np.ndarray:
     """A random sample of at most `most` of the rows 0 to count-1, sorted: int [c]."""
     if count <= most:
         return np.arange(count)
@@ -68,10 +72,3 @@ def check(
                 f"t-SNE panel {name!r} has vectors that are not finite: the model has "
                 "diverged; lower optimizer.learning_rate"
             )
-
-
-def _dense(matrix: Vectors, seed: int) -> np.ndarray:
-    if matrix.shape[1] == 1:  # TruncatedSVD needs two columns
-        return matrix.toarray()
-    width = min(50, matrix.shape[1] - 1)
-    return TruncatedSVD(width, random_state=seed).fit_transform(matrix)

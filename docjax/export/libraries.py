@@ -138,7 +138,8 @@ def _stock(
     if family.sentence_module == "Transformer":
         modules = _transformer(segment, limits, facts["include_prompt"])
     elif family.sentence_module == "StaticEmbedding":
-        modules = _static_embedding(limits, special)
+        as_all = not limits["inference_segments"] and not special
+        modules = {"StaticEmbedding": {}} if as_all else None
     else:
         return None
     if modules and (segment.get("normalize") or document.get("normalize")):
@@ -164,13 +165,6 @@ def _transformer(
     }
     tokens = {"max_seq_length": limits["segment_tokens"]}
     return {"Transformer": tokens, "Pooling": pooling}
-
-
-def _static_embedding(limits: Mapping[str, Any], special: bool) -> dict | None:
-    """Stock modules for word vectors; None for a cap on segments or special tokens."""
-    if limits["inference_segments"] or special:
-        return None
-    return {"StaticEmbedding": {}}
 
 
 def _write(path: Path, value: Any) -> None:

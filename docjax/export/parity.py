@@ -5,7 +5,7 @@ transformers and sentence-transformers import torch, which nothing else in docja
 
 import contextlib
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,18 +115,8 @@ def _transformers(
     folder: Path, model: DocumentModel, documents: Sequence[Document]
 ) -> Float[np.ndarray, "n d"]:
     """The differences between transformers' segment vectors and the model's."""
-    import transformers
-
-    with _quiet():
-        tokenizer = transformers.AutoTokenizer.from_pretrained(
-            folder, local_files_only=True
-        )
-        family = family_of(model.encoder.segment)
-        encoder = (
-            getattr(transformers, family.auto_class)
-            .from_pretrained(folder, **family.model_keywords, local_files_only=True)
-            .requires_grad_(False)
-        )
+    family = family_of(model.encoder.segment)
+    tokenizer, encoder = _loaded(folder, family.auto_class, family.model_keywords)
     _check_tokens(tokenizer, model, documents)
     limits = model.limits
     cut = model.cut.documents(documents)
@@ -150,12 +140,7 @@ def _masked_tokens(
 ) -> Float[np.ndarray, "m r"]:
     """The differences between the scores that both give to the words of the vocabulary,
     at a few places of a few segments."""
-    from transformers import AutoModelForMaskedLM, AutoTokenizer
-
-    with _quiet():
-        tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
-        predict = AutoModelForMaskedLM.from_pretrained(folder, local_files_only=True)
-    predict = predict.requires_grad_(False)
+    tokenizer, predict = _loaded(folder, "AutoModelForMaskedLM", {})
     cut = [document.first(1) for document in model.cut.documents(documents[:ROWS])]
     params = {"params": model.params["segment"]}
     segment, arrays = model.encoder.segment, []
@@ -168,6 +153,17 @@ def _masked_tokens(
         outputs, _ = _read(predict, family_of(segment), tokenizer, [tokens.tolist()])
         arrays.append(outputs.logits[0].numpy()[at] - np.asarray(expected))
     return np.concatenate(arrays)
+
+
+def _loaded(folder: Path, kind: str, keywords: Mapping[str, Any]) -> tuple[Any, Any]:
+    """The tokenizer and the model of a folder, as transformers reads them."""
+    import transformers
+
+    local = {"local_files_only": True}
+    with _quiet():
+        tokenizer = transformers.AutoTokenizer.from_pretrained(folder, **local)
+        model = getattr(transformers, kind).from_pretrained(folder, **keywords, **local)
+    return tokenizer, model.requires_grad_(False)
 
 
 def _read(

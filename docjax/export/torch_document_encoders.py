@@ -9,31 +9,40 @@ import torch.nn.functional as F
 from torch import nn
 
 
-def document_encoder(facts, params):
+def document_encoder(facts, params, folder="document"):
     """The class of this file that stands for a document encoder of docjax."""
-    return globals()[facts["fn"]](facts, params)
+    return globals()[facts["fn"]](facts, params, folder)
 
 
-class Mean(nn.Module):
-    def __init__(self, facts, params):
+class Encoder(nn.Module):
+    """What all document encoders have.
+
+    `params` has the parameters by docjax's path, such as "document/layer_0/kernel"; those
+    of a branch lie deeper, in `folder`.
+    """
+
+    def __init__(self, facts, params, folder):
         super().__init__()
-        self.normalize = facts.get("normalize", False)
+        self.facts, self.params, self.folder = facts, params, folder
 
+    def param(self, path):
+        return self.params[f"{self.folder}/{path}"]
+
+    def dense(self, name, vectors):
+        return vectors @ self.param(f"{name}/kernel") + self.param(f"{name}/bias")
+
+
+class Mean(Encoder):
     def forward(self, vectors, lengths, graph):
         weights = lengths / lengths.sum().clamp(min=1)
         return self.query(weights.to(vectors.dtype) @ vectors)
 
     def query(self, vectors):
-        return F.normalize(vectors, dim=-1) if self.normalize else vectors
+        return F.normalize(vectors, dim=-1) if self.facts["normalize"] else vectors
 
 
-class FirstSegments(nn.Module):
+class FirstSegments(Encoder):
     """Several vectors side by side, the best of which is compared with a query."""
-
-    def __init__(self, facts, params):
-        super().__init__()
-        self.facts = facts
-        self.params = params
 
     def forward(self, vectors, lengths, graph):
         count = self.facts["parts"]
@@ -44,22 +53,16 @@ class FirstSegments(nn.Module):
     def query(self, vectors):
         if not self.facts["projected"]:
             return vectors
-        kernel, bias = (self.params[f"document/dense/{x}"] for x in ("kernel", "bias"))
-        scale, shift = (
-            self.params[f"document/normalization/{x}"] for x in ("scale", "bias")
-        )
-        out = vectors @ kernel + bias
+        scale, shift = (self.param(f"normalization/{x}") for x in ("scale", "bias"))
+        out = self.dense("dense", vectors)
         return F.layer_norm(out, scale.shape, scale, shift, eps=1e-5)
 
 
-class FromMean(nn.Module):
-    def __init__(self, facts, params):
-        super().__init__()
-        self.facts = facts
-        self.params = params
-        node = facts["branch"]
-        inner = Inner(params, "document/branch")
-        self.branch = document_encoder(node, inner) if node else None
+class FromMean(Encoder):
+    def __init__(self, facts, params, folder):
+        super().__init__(facts, params, folder)
+        branch = facts["branch"], params, f"{folder}/branch"
+        self.branch = document_encoder(*branch) if facts["branch"] else None
 
     def forward(self, vectors, lengths, graph):
         weights = (lengths / lengths.sum().clamp(min=1)).to(vectors.dtype)
@@ -71,7 +74,7 @@ class FromMean(nn.Module):
 
     def joined(self, mean, branch):
         if words := self.facts["words"]:
-            share = self.params["document/share"]
+            share = self.param("share")
             known, of_words = mean[..., :-words], mean[..., -words:]
             known = F.normalize(known, dim=-1) * (1 - share).sqrt()
             of_words = F.normalize(of_words, dim=-1) * share.sqrt()
@@ -79,30 +82,13 @@ class FromMean(nn.Module):
         elif self.facts["normalize"]:
             mean = F.normalize(mean, dim=-1)
         if self.facts["turn"]:
-            mean = mean @ self.params["document/turn/kernel"]
+            mean = mean @ self.param("turn/kernel")
         if self.facts["components"]:
-            mean = mean @ self.params["document/components"]
-        if branch is None:
-            return mean
-        return mean + branch @ self.params["document/add/kernel"]
+            mean = mean @ self.param("components")
+        return mean if branch is None else mean + branch @ self.param("add/kernel")
 
 
-class Inner:
-    """The parameters of a branch, which reads them as if it were the encoder."""
-
-    def __init__(self, params, path):
-        self.params, self.path = params, path
-
-    def __getitem__(self, name):
-        return self.params[self.path + name.removeprefix("document")]
-
-
-class GraphAttention(nn.Module):
-    def __init__(self, facts, params):
-        super().__init__()
-        self.facts = facts
-        self.params = params  # by docjax's path, such as "document/layer_0/kernel"
-
+class GraphAttention(Encoder):
     def forward(self, vectors, lengths, graph):
         real = (lengths > 0)[:, None]
         nodes = self.query(vectors) * real
@@ -110,15 +96,14 @@ class GraphAttention(nn.Module):
         nodes = torch.cat([mean, nodes])
         for i in range(self.facts["layers"]):
             nodes = F.elu(nodes) if i else nodes
-            nodes = self.layer(f"document/layer_{i}", nodes, graph)
+            nodes = self.layer(f"layer_{i}", nodes, graph)
         return nodes[0]
 
     def query(self, vectors):
-        kernel, bias = (self.params[f"document/node/{x}"] for x in ("kernel", "bias"))
-        return torch.tanh(vectors @ kernel + bias)
+        return torch.tanh(self.dense("node", vectors))
 
     def layer(self, path, nodes, graph):
-        param = lambda name: self.params[f"{path}/{name}"]
+        param = lambda name: self.param(f"{path}/{name}")
         sender, receiver = param("sender"), param("receiver")
         heads, k = sender.shape
         sent = (nodes @ param("kernel")).view(-1, heads, k)
@@ -134,16 +119,11 @@ class GraphAttention(nn.Module):
         return out + param("bias") if self.facts["bias"] else out
 
 
-class ChunkEncoder(nn.Module):
+class ChunkEncoder(Encoder):
     """A BiLSTM over the chunks, or with `hidden` 0 their mean.
 
     Attention between sections is for training only.
     """
-
-    def __init__(self, facts, params):
-        super().__init__()
-        self.facts = facts
-        self.params = params
 
     def forward(self, vectors, lengths, graph):
         return self.project(vectors[lengths > 0])
@@ -152,23 +132,17 @@ class ChunkEncoder(nn.Module):
         return torch.stack([self.project(vector[None]) for vector in vectors])
 
     def project(self, chunks):
-        kernel, bias = (
-            self.params[f"document/project/{name}"] for name in ("kernel", "bias")
-        )
-        return F.normalize(self.states(chunks) @ kernel + bias, dim=-1)
+        return F.normalize(self.dense("project", self.states(chunks)), dim=-1)
 
     def states(self, chunks):
         if not self.facts["hidden"]:
             return chunks.mean(0)
-        last, first = (
-            self.lstm("forwards", chunks),
-            self.lstm("backwards", chunks.flip(0)),
-        )
-        return torch.cat([last, first])
+        last = self.lstm("forwards", chunks)
+        return torch.cat([last, self.lstm("backwards", chunks.flip(0))])
 
     def lstm(self, name, chunks):
         """The last hidden state of one direction (gates i, f, g, o, as in torch)."""
-        param = lambda gate, kind: self.params[f"document/{name}/{gate}/{kind}"]
+        param = lambda gate, kind: self.param(f"{name}/{gate}/{kind}")
         inner = torch.cat([param(f"i{gate}", "kernel") for gate in "ifgo"], dim=1)
         outer = torch.cat([param(f"h{gate}", "kernel") for gate in "ifgo"], dim=1)
         bias = torch.cat([param(f"h{gate}", "bias") for gate in "ifgo"])

@@ -46,10 +46,7 @@ def read_document(item):
 
 
 def built(node, neighbour):
-    """The function that a node names, bound to its keywords.
-
-    It lies in the file of the function `neighbour`.
-    """
+    """The function that a node names, in the file of `neighbour`, with its keywords."""
     keywords = {key: value for key, value in node.items() if key != "fn"}
     function = getattr(inspect.getmodule(neighbour), node["fn"])
     return functools.partial(function, **keywords)

@@ -39,16 +39,12 @@ class Transformer(nn.Module):
 
     def __init__(self, facts, file, model_kwargs, params):
         super().__init__()
-        self.facts = facts
-        self.first = facts["pooling"] == "first"
-        self.normalize = facts["normalize"]
-        self.offset = facts["position_offset"]
+        self.facts, self.offset = facts, facts["position_offset"]
         file("model.safetensors")  # downloads the file beside config.json
         folder = Path(file("config.json")).parent
         kind = getattr(transformers, facts["auto_class"])
         keywords = facts["model_keywords"] | model_kwargs
         self.model = kind.from_pretrained(folder, **keywords)
-        self.tanh = facts.get("projection_activation") == "tanh"
         self.params = params  # by docjax's path: those that transformers lacks
 
     def forward(self, tokens, lengths, places, left_out=0):
@@ -66,7 +62,7 @@ class Transformer(nn.Module):
                 words = words + table[rows][:, None].to(words.dtype)
         states = self.states(words, seen, positions)
         states = states.masked_fill(~real[..., None], 0)
-        if self.first:
+        if self.facts["pooling"] == "first":
             vectors = states[:, 0]
         else:
             counts = (lengths - left_out).clamp(min=1)
@@ -75,9 +71,10 @@ class Transformer(nn.Module):
         if kernel is not None:
             bias = self.params["segment/projection/bias"].to(vectors.dtype)
             vectors = vectors @ kernel.to(vectors.dtype) + bias
-            vectors = torch.tanh(vectors) if self.tanh else vectors
+            if self.facts["projection_activation"] == "tanh":
+                vectors = torch.tanh(vectors)
             vectors = vectors * (lengths > 0)[:, None]
-        vectors = F.normalize(vectors, dim=-1) if self.normalize else vectors
+        vectors = F.normalize(vectors, dim=-1) if self.facts["normalize"] else vectors
         table = self.params.get("segment/words/table")
         if table is not None:
             vectors = torch.cat([vectors, of_words(table, tokens, lengths)], dim=-1)

@@ -7,6 +7,7 @@ then renames it: the folder is complete and right, or it is not there.
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import re
 import shutil
@@ -25,7 +26,7 @@ from docjax.data.records import full_text
 from docjax.data.sources.pydocs import pydocs
 from docjax.data.tokenizer import load_tokenizer
 from docjax.errors import UserError
-from docjax.export import card, forms, libraries, parity
+from docjax.export import card, libraries, parity
 from docjax.huggingface import docjax_json, exported, files
 from docjax.huggingface.family import family_of
 from docjax.model.document_model import DocumentModel
@@ -66,13 +67,11 @@ def export(
     out = Path(out)
     if out.exists():
         raise UserError(f"{out} exists: remove it, or export to another folder")
-    run, base = _run(model), _base(model)
+    source = model
     model = model if isinstance(model, DocumentModel) else load(model, allow=allow)
     if truncate_dim is not None:
         model = dataclasses.replace(model, truncate_dim=truncate_dim)
-    facts = _facts(model) | {"base": base}
-    with _beside(out) as partial:
-        _fill(partial, out.name, model, facts, run, documents)
+    with _filled(out, model, source, documents) as partial:
         atomic.rename(partial, out)
     return out
 
@@ -83,9 +82,7 @@ def export_run(run: Path, allow: str | Sequence[str] = ()) -> Path:
     if _holds(out, model):
         logging.info("%s already holds these parameters", out)
         return out
-    facts = _facts(model) | {"base": _base(run)}
-    with _beside(out) as partial:
-        _fill(partial, out.name, model, facts, run)
+    with _filled(out, model, run) as partial:
         shutil.rmtree(out, ignore_errors=True)
         atomic.rename(partial, out)
     return out
@@ -100,19 +97,25 @@ def _holds(out: Path, model: DocumentModel) -> bool:
 
 
 @contextlib.contextmanager
-def _beside(out: Path) -> Iterator[Path]:
-    """Yields a new folder beside `out`; removes it at the end unless it was renamed."""
-    partial = None
+def _filled(
+    out: Path,
+    model: DocumentModel,
+    source: DocumentModel | str | Path,
+    documents: Sequence[Document] | None = None,
+) -> Iterator[Path]:
+    """Yields the whole export in a new folder beside `out`; removes the folder at the
+    end unless it was renamed. `source` is where the model came from."""
+    facts = _facts(model) | {"base": _base(source)}
+    beside = {"prefix": f".{out.name}.", "dir": out.parent}
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-        partial.chmod(0o755)  # mkdtemp lets only the owner read it
-        yield partial
+        with tempfile.TemporaryDirectory(**beside, ignore_cleanup_errors=True) as name:
+            partial = Path(name)
+            partial.chmod(0o755)  # only the owner could read it
+            _fill(partial, out.name, model, facts, _run(source), documents)
+            yield partial
     except (OSError, SafetensorError) as error:
         raise UserError(f"{out}: cannot be written ({error})") from None
-    finally:
-        if partial:
-            shutil.rmtree(partial, ignore_errors=True)
 
 
 def _fill(
@@ -121,7 +124,7 @@ def _fill(
     model: DocumentModel,
     facts: dict[str, Any],
     run: Path | None,
-    documents: Sequence[Document] | None = None,
+    documents: Sequence[Document] | None,
 ) -> None:
     """Writes the files of the export called `name`, which `facts` describe."""
     _write(folder, model, facts)
@@ -155,7 +158,6 @@ def _base(model: DocumentModel | str | Path) -> str | None:
 def _facts(model: DocumentModel) -> dict[str, Any]:
     """What docjax.json says of a model. Raises UserError for what cannot be exported."""
     parity.check_installed()
-    torch = forms.in_torch(model)
     return {
         "docjax": docjax.__version__,
         "encoder": named.node(model.encoder),
@@ -171,8 +173,53 @@ def _facts(model: DocumentModel) -> dict[str, Any]:
         "default_prompt_name": model.default_prompt_name,
         "include_prompt": model.include_prompt,
         "fingerprint": model.fingerprint(),
-        "torch": torch,
+        "torch": _in_torch(model),
     }
+
+
+def _in_torch(model: DocumentModel) -> dict[str, Any]:
+    """The parts of a model as `docjax_module.py` builds them: config nodes whose `fn`
+    is a name in a file of the exported folder, which a part says itself (`exported_as`).
+
+    Raises:
+      UserError: for a part that has no form there, or a segment encoder of no family.
+    """
+    parts = {
+        "units": model.units,
+        "segments": model.segments,
+        "graph": model.graph,
+        "encoder.document": model.encoder.document,
+    }
+    nodes = {
+        path.rpartition(".")[2]: named.node(part, functools.partial(_form, path))
+        for path, part in parts.items()
+    }
+    return nodes | {"segment": _segment(model.encoder.segment)}
+
+
+def _segment(segment: Any) -> dict[str, Any]:
+    try:
+        family = family_of(segment)
+    except UserError:
+        raise _without_form("encoder.segment", type(segment)) from None
+    keywords = named.node(segment)
+    return keywords | family.in_torch(keywords) | {"fn": family.exported_as}
+
+
+def _form(path: str, part: Any) -> str:
+    """What stands for a function or class; another class of docjax may inherit from it,
+    but computes something else."""
+    form = vars(part).get("exported_as")
+    if form is None:
+        raise _without_form(path, part)
+    return form
+
+
+def _without_form(path: str, part: Any) -> UserError:
+    return UserError(
+        f"{path} {named.dotted(part)} has no torch form: sentence-transformers cannot "
+        "read this model; `docjax encode` and `docjax.load` can"
+    )
 
 
 def _write(folder: Path, model: DocumentModel, facts: Mapping[str, Any]) -> None:
@@ -223,15 +270,9 @@ def _measured(
     folder: Path, model: DocumentModel, documents: Sequence[Document]
 ) -> dict[str, Any]:
     """The largest differences by library, and the numbers of documents and words.
-
-    Raises:
-      UserError: if a difference is too large.
-    """
+    Raises UserError if a difference is too large."""
     differences = parity.differences(
-        folder,
-        in_dtype(model, "float32"),
-        load(folder, dtype="float32"),
-        documents,
+        folder, in_dtype(model, "float32"), load(folder, dtype="float32"), documents
     )
     if not all(value <= MOST for value in differences.values()):
         raise UserError(

@@ -33,7 +33,7 @@ def build_index(
     kind: str | None = None,
     graph: bool = False,
     max_bad_fraction: float = 0.0,
-    **shared: int,
+    **shared: Any,
 ) -> dict[str, Any] | None:
     """Writes the index of JSON lines into the folder `output`; returns the counts.
 
@@ -51,14 +51,22 @@ def build_index(
         exist, do not fit the model or differ from those of a finished index.
     """
     _check_settings(model, words, kind, graph)
-    facts = _facts(model, passages=passages, words=words, codes=kind, graph=graph)
+    facts = {
+        "passages": passages,
+        "words": words,
+        "codes": kind,
+        "graph": graph,
+        "truncate_dim": model.truncate_dim,
+        "similarity": model.similarity_fn_name,
+        "model": model.fingerprint(),
+    }
     _check_made(output, facts)
     corpus = _Corpus(path, max_bad_fraction)
-    options = {"max_bad_fraction": max_bad_fraction, "passages": passages, **shared}
-    options["check"] = trec.checked
-    counts = encode_file(model, path, output / index.VECTORS, **options)
+    vectors = output / index.VECTORS
+    shared |= {"max_bad_fraction": max_bad_fraction, "passages": passages}
+    counts = encode_file(model, path, vectors, check=trec.checked, **shared)
     if counts is not None:
-        facts |= {"contents": _contents(output)}
+        facts |= {"contents": json_file.read(beside(vectors, "json"))["contents"]}
         with lock.awaited(output / ".lock"):
             if not _is_whole(output, facts):
                 _finish(output, corpus, counts["documents"], facts)
@@ -83,15 +91,6 @@ class _Corpus:
                 f"{self._path} changed while the index was made{found}; run the same "
                 "command again"
             )
-
-
-def _facts(model: DocumentModel, **settings: Any) -> dict[str, Any]:
-    """What an index says about its settings and the model that made it."""
-    return settings | {
-        "truncate_dim": model.truncate_dim,
-        "similarity": model.similarity_fn_name,
-        "model": model.fingerprint(),
-    }
 
 
 def _check_settings(
@@ -119,7 +118,7 @@ def _check_settings(
 def _finish(output: Path, corpus: _Corpus, count: int, facts: dict[str, Any]) -> None:
     """Writes what an index of `count` vectors has beside them; the facts last."""
     (output / index.FACTS).unlink(missing_ok=True)  # of files that are made again
-    line_starts.write_starts(output / beside(Path(index.VECTORS), "ids.jsonl"))
+    line_starts.write_starts(beside(output / index.VECTORS, "ids.jsonl"))
     line_starts.write(map(to_line, corpus.documents()), output / index.DOCUMENTS)
     (output / index.WORDS).mkdir(exist_ok=True)
     settings = bm25.preset(facts["words"])
@@ -137,17 +136,8 @@ def _finish(output: Path, corpus: _Corpus, count: int, facts: dict[str, Any]) ->
     json_file.write(output / index.FACTS, facts | found)
 
 
-def _contents(output: Path) -> str:
-    """The digest of the corpus that the vectors were made of."""
-    return json_file.read(output / beside(Path(index.VECTORS), "json"))["contents"]
-
-
 def _is_whole(output: Path, asked: dict[str, Any]) -> bool:
-    """Whether the index is finished, and of this corpus.
-
-    Raises:
-      UserError: if it has other settings.
-    """
+    """Whether the index is finished and of this corpus. Raises as `_check_made`."""
     facts = _check_made(output, {k: v for k, v in asked.items() if k != "contents"})
     if facts is None or facts.get("contents") != asked["contents"]:
         return False

@@ -4,12 +4,10 @@ The vectors of one model are compared. `docjax.explain.compare_page` shows the r
 """
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import numpy as np
 from jaxtyping import Float
 
@@ -19,7 +17,6 @@ from docjax.model.inference import Inference
 from docjax.model.sides import Side
 from docjax.types import Segments
 
-TABLE = "words/table"  # the end of the path of word vectors in the parameters
 PAIRS = 1 << 24  # the most pairs of segments to compare; memory grows with them
 
 
@@ -82,7 +79,10 @@ def compare(inference: Inference, params: Any, a: Side, b: Side) -> Comparison:
     (first, second), sections, segments = _vectors(inference, params, sides)
     chunks = None
     if inference.attends_to_other:
-        chunks = _chunks(inference, params, *(side.whole.vectors for side in sides))
+        both = [side.whole.vectors for side in sides]
+        of_a, weights = inference.cross_attention(params, *both)
+        of_b, _ = inference.cross_attention(params, *reversed(both))
+        chunks = CrossAttention(weights, cosines(of_a, of_b))
     return Comparison(
         similarity=float(cosines(first[None], second[None])[0, 0]),
         sections=cosines(*sections),
@@ -100,7 +100,7 @@ def similarities(
     sides = _encoded(inference, params, sides)
     vectors = _vectors(inference, params, sides)
     whole = [np.stack(vectors[0]), *map(np.concatenate, vectors[1:])]
-    of_sides = [_with_shares(params, side.whole.vectors) for side in sides]
+    of_sides = [_with_shares(inference, params, side.whole.vectors) for side in sides]
     chunks = None
     if not all(side.same for side in sides) and max(map(len, of_sides)) > 1:
         chunks = cosines(*(np.concatenate(of_sides),) * 2)
@@ -131,7 +131,7 @@ def _vectors(
 ) -> tuple[list[np.ndarray], list[np.ndarray], list[np.ndarray]]:
     """The vector of each document, and those of its sections and of its segments."""
     documents = list(inference.encode(params, [side.whole for side in sides]))
-    segments = [_with_shares(params, side.tokens.vectors) for side in sides]
+    segments = [_with_shares(inference, params, side.tokens.vectors) for side in sides]
     if inference.graph is None:
         sections = [_sections(inference, params, side) for side in sides]
     else:
@@ -139,31 +139,14 @@ def _vectors(
     return documents, sections, segments
 
 
-def _chunks(
-    inference: Inference,
-    params: Any,
-    a: Float[np.ndarray, "p d"],
-    b: Float[np.ndarray, "q d"],
-) -> CrossAttention:
-    """The attention of the chunks of one document to those of another."""
-    of_a, weights = inference.cross_attention(params, a, b)
-    of_b, _ = inference.cross_attention(params, b, a)
-    return CrossAttention(weights, cosines(of_a, of_b))
-
-
 def _with_shares(
-    params: Any, vectors: Float[np.ndarray, "p d"]
+    inference: Inference, params: Any, vectors: Float[np.ndarray, "p d"]
 ) -> Float[np.ndarray, "p d"]:
     """Segment vectors whose words have the share that `FromMean` gives them."""
     share = params.get("document", {}).get("share")
     if share is None:
         return vectors
-    tables = jax.tree_util.tree_leaves_with_path(params["segment"])  # of every tower
-    words = next(
-        table.shape[1]
-        for path, table in tables
-        if jax.tree_util.keystr(path, simple=True, separator="/").endswith(TABLE)
-    )
+    words = inference.encoder.document.words
     known, of_words = unit(vectors[:, :-words]), unit(vectors[:, -words:])
     share = np.asarray(share)
     parts = [known * (1 - share) ** 0.5, of_words * share**0.5]
@@ -196,21 +179,9 @@ def _sections(
     """The vector of each section, as of a document with this section alone."""
     if side.alone:
         return np.stack(list(inference.encode(params, side.alone)))
-    numbers = [segment.section for segment in side.segments]
-    starts = np.searchsorted(numbers, np.arange(len(side.headings) + 1))
-    parts = [_part(side.tokens, *span) for span in itertools.pairwise(starts.tolist())]
-    return np.stack(list(inference.encode(params, parts)))
-
-
-def _part(segments: Segments, start: int, end: int) -> Segments:
-    offsets = segments.offsets[start : end + 1]
-    return dataclasses.replace(
-        segments,
-        tokens=segments.tokens[offsets[0] : offsets[-1]],
-        offsets=offsets - offsets[0],
-        places=segments.places[start:end],
-        vectors=segments.vectors[start:end],
-    )
+    numbers = np.array([segment.section for segment in side.segments])
+    rows = (np.flatnonzero(numbers == n) for n in range(len(side.headings)))
+    return np.stack(list(inference.encode(params, map(side.tokens.take, rows))))
 
 
 def _sums(side: Side, vectors: Float[np.ndarray, "p d"]) -> Float[np.ndarray, "_ d"]:

@@ -275,9 +275,7 @@ class DocumentModel(Encoding):
         limit = self.limits.segment_tokens
         parts = [self.graph, self.units, self.segments]
         cut = corpus.fingerprint(None, parts, self.cut.tokenizer, limit)
-        facts = (
-            f"{self.encoder_of(None)!r} {cut} {sorted(self.limits._asdict().items())}"
-        )
-        facts += f" {cuts.RULES}"
+        limits = sorted(self.limits._asdict().items())
+        facts = f"{self.encoder_of(None)!r} {cut} {limits} {cuts.RULES}"
         facts += "" if self.truncate_dim is None else f" {self.truncate_dim}"
         return digest(facts, self.params)

@@ -19,14 +19,7 @@ from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.retrieval import finite
 from docjax.retrieval.beir import read_documents
-from docjax.storage.shards import (
-    PASSAGES,
-    SIZES,
-    VECTORS,
-    Shards,
-    beside,
-    rows_and_ids,
-)
+from docjax.storage.shards import PASSAGES, SIZES, VECTORS, Shards, beside, rows_and_ids
 from docjax.types import Document, Encoded
 
 DOCUMENTS, CHARACTERS = 4096, 1 << 22  # a shard ends at either number
@@ -96,31 +89,19 @@ def survey(
     path: str, max_bad_fraction: float, check: Check | None = None
 ) -> dict[str, Any]:
     """The number of `documents` in each shard, and of documents `left_out` by reason.
-
-    The survey finds every mistake in the input before hours of encoding.
-    """
+    It finds every mistake in the input before hours of encoding."""
     report: Counter = Counter()
     documents = read_documents(path, max_bad_fraction, report)
     documents = check(documents, path) if check else documents
     bar = tqdm(documents, desc="check", unit="document", disable=None, leave=False)
-    sizes = []
-    for shard in shards(iter(bar)):
-        sizes.append(len(shard))
+    sizes = [len(shard) for shard in parts(iter(bar), DOCUMENTS, CHARACTERS)]
     warn_of_bad(report, path)
     del report["documents"]
     return {"documents": sizes, "left_out": report}
 
 
-def shards(documents: Iterable[Document]) -> Iterator[list[Document]]:
-    """Lists of consecutive documents, always cut at the same places."""
-    return parts(documents, DOCUMENTS, CHARACTERS)
-
-
 def _encoded(
-    model: DocumentModel,
-    passages: bool,
-    shard: list[Document],
-    counts: dict[str, int],
+    model: DocumentModel, passages: bool, shard: list[Document], counts: dict[str, int]
 ) -> dict[str, np.ndarray]:
     """The arrays of a shard; `counts` receives what was read."""
     if not passages:
@@ -143,7 +124,7 @@ def _encode_shards(
     total = sum(sizes[process::processes])
     bar = tqdm(total=total, desc="encode", unit="document", disable=None)
     with bar, contextlib.closing(documents):
-        for number, shard in enumerate(shards(documents)):
+        for number, shard in enumerate(parts(documents, DOCUMENTS, CHARACTERS)):
             if [len(shard)] != sizes[number : number + 1]:
                 break
             if number % processes == process:
@@ -157,12 +138,6 @@ def _encode_shards(
                         finite.check(arrays[PASSAGES], of_passages, "document")
                     files.write(number, arrays, ids, counts)
                 bar.update(len(shard))
-
-
-def check_output(flag: str, name: str) -> None:
-    """Raises UserError for an output that cannot be a file, before any work."""
-    if not Path(name).name or Path(name).is_dir():
-        raise UserError(f"{flag} {name!r} names no file: give the path of a file")
 
 
 def write_array(encoded: Iterable[Encoded], output: Path) -> None:
@@ -179,12 +154,6 @@ def write_array(encoded: Iterable[Encoded], output: Path) -> None:
             for each in itertools.chain([first], encoded):
                 append(each.vector[None], [each.id])
             beside(output, "json").unlink(missing_ok=True)  # of an earlier array
-
-
-def lines(encoded: Iterable[Encoded]) -> Iterator[str]:
-    """One JSON object for each document, with its id and its vector."""
-    for each in encoded:
-        yield json.dumps({"id": each.id, "vector": each.vector.tolist()}) + "\n"
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@
 import collections
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -17,7 +17,7 @@ from tqdm import tqdm
 from docjax.errors import UserError
 from docjax.model.cosines import unit
 from docjax.model.inference import Inference, local_mesh
-from docjax.model.inputs import Item, as_list, check_list
+from docjax.model.inputs import Item, as_document, as_list, check_list
 from docjax.model.reading import COUNTS, Reading
 from docjax.types import Arrays, Document, Encoded, GraphBuilder
 
@@ -49,32 +49,6 @@ class Encoding(Reading):
         """The length of a document vector."""
         return len(next(self.encode_stream(["a"])))
 
-    @overload
-    def encode(
-        self,
-        documents: Item | Sequence[Item],
-        *,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        normalize_embeddings: bool = False,
-        return_stats: Literal[False] = False,
-    ) -> Vectors: ...
-
-    @overload
-    def encode(
-        self,
-        documents: Item | Sequence[Item],
-        *,
-        prompt_name: str | None = None,
-        prompt: str | None = None,
-        batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        normalize_embeddings: bool = False,
-        return_stats: Literal[True],
-    ) -> tuple[Vectors, dict[str, int]]: ...
-
     def encode(
         self,
         documents: Item | Sequence[Item],
@@ -85,7 +59,7 @@ class Encoding(Reading):
         show_progress_bar: bool = False,
         normalize_embeddings: bool = False,
         return_stats: bool = False,
-    ) -> Vectors | tuple[Vectors, dict[str, int]]:
+    ) -> Any:
         """Document vectors, float32 [documents, width], in the order given.
 
         A single document gives a single vector [width], as in sentence-transformers.
@@ -96,9 +70,9 @@ class Encoding(Reading):
           prompt_name, prompt: the name or the words of another prompt; "": no prompt.
           batch_size: segments in one call; None chooses by the number of tokens.
           normalize_embeddings: scales vectors to length 1.
-          return_stats: also returns COUNTS: what was read and left out, documents
-            without known words, and segments whose place has no trained row. Without
-            `return_stats` a warning says what was left out and what is empty.
+          return_stats: returns the vectors and COUNTS: what was read and left out,
+            documents without known words, and segments whose place has no trained row.
+            Without `return_stats` a warning says what was left out and what is empty.
 
         Raises:
           UserError: for a document without text, and for a table.
@@ -253,13 +227,14 @@ class Encoding(Reading):
         """
         check_list(documents)
         stats = dict.fromkeys(COUNTS, 0)
-        cut = [self._segments(x, number, stats) for number, x in enumerate(documents)]
+        cut, kept, texts = self.cut, [], []
+        for number, item in enumerate(documents):
+            whole, pieces = cut.with_texts(as_document(item, number))
+            kept.append(self.capped(whole, stats))
+            texts.append([piece.text for piece in pieces[: len(kept[-1])]])
         self.warn(stats)
-        if not cut:
-            return []
-        inference = self.inference(batch_size)
-        vectors = inference.segments(self.params, [segments for segments, _ in cut])
-        return [SegmentVectors(v, texts) for v, (_, texts) in zip(vectors, cut)]
+        vectors = self.inference(batch_size).segments(self.params, kept)
+        return list(map(SegmentVectors, vectors, texts))
 
     def inference(
         self, batch_size: int | None = None, prompt: str | None = None

@@ -66,11 +66,8 @@ def build(
     max_bad_fraction: float = 0.0,
     **keywords: Any,
 ) -> Task:
-    """The task; `path` of a task of pairs or of a collection is `data`.
-
-    Raises:
-      UserError: for an unknown task, missing data, and keywords that do not fit.
-    """
+    """The task; `path` of a task of pairs or of a collection is `data`. Raises UserError
+    for an unknown task, missing data, and keywords that do not fit."""
     cls = catalogue.find(task, allow)
     if data is None and cls.reads != "nothing":
         raise UserError(f"{task} has no data to read: give --data PATH")
@@ -102,11 +99,9 @@ def _source(
     source = functools.partial(jsonl, data, max_bad_fraction)
     if task.reads == "labels":
         return _with_splits(source)
-    return _as_test(source) if task.reads == "texts" else source
-
-
-def _as_test(source: Source) -> Source:
-    """All documents as test documents: an analysis of texts reads every split."""
+    if task.reads != "texts":
+        return source
+    # An analysis of texts reads every split.
     return lambda: (dataclasses.replace(each, split="test") for each in source())
 
 

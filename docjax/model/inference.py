@@ -9,7 +9,7 @@ import dataclasses
 import functools
 import math
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -49,23 +49,15 @@ def local_mesh() -> Mesh:
 
 @dataclasses.dataclass(frozen=True)
 class Inference:
-    """Encodes tokenised documents with one encoder on one mesh.
+    """Encodes tokenised documents; equal instances share their compiled functions.
 
-    Equal instances share their compiled functions.
-
-    Attributes:
-      limit: tokens of the longest segment.
-      batch: segments in one call; None chooses by tokens.
-
-    Raises:
-      UserError: for a `batch` below 1.
-    """
+    Raises UserError for a `batch` below 1."""
 
     encoder: DocumentEncoder
     graph: GraphBuilder | None
     mesh: Mesh
-    limit: int
-    batch: int | None = None
+    limit: int  # tokens of the longest segment
+    batch: int | None = None  # segments in one call; None chooses by tokens
 
     def __post_init__(self) -> None:
         if self.batch is not None and self.batch < 1:
@@ -89,11 +81,11 @@ class Inference:
             segments = self.segments(params, window)
             vectors = self._window(params, window, segments)
             ends = np.cumsum([len(part) for part in segments])
-            count = round_up(int(ends[-1]))  # few sizes are compiled
             parts = np.concatenate(segments)
-            parts = np.pad(parts, ((0, count - len(parts)), (0, 0)))
-            passages = np.asarray(self._queries(params, parts))[: ends[-1]]
-            yield from zip(vectors, np.split(passages, ends[:-1]), strict=True)
+            padded = _pad(parts, round_up(len(parts)))  # few sizes are compiled
+            passages = np.asarray(self._apply("queries", params, padded))
+            parts = np.split(passages[: len(parts)], ends[:-1])
+            yield from zip(vectors, parts, strict=True)
 
     def _window(
         self, params: Any, window: list[Segments], segments: Sequence[np.ndarray]
@@ -129,7 +121,7 @@ class Inference:
         module = self.encoder.segment
         calls: list[jax.Array] = []
         for m in micro:
-            inputs = segment, *map(self._cut, m)
+            inputs = segment, *map(self.cut, m)
             calls.append(_segment_vectors(module, self.mesh, tower, *inputs))
             if len(calls) > AHEAD:
                 calls[-AHEAD].block_until_ready()
@@ -144,11 +136,11 @@ class Inference:
         if not len(queries):
             return np.zeros((0, 0), np.float32)
         vectors = np.concatenate(self.segments(params, queries, QUERY))
-        return np.asarray(self._queries(params, vectors))
+        return np.asarray(self._apply("queries", params, vectors))
 
     def predictions(self, params: Any, vectors: np.ndarray) -> np.ndarray:
         """The classes that the training head gives to document vectors."""
-        return np.asarray(self._predictions(params, vectors))
+        return np.asarray(self._apply("predictions", params, vectors))
 
     def attention(
         self, params: Any, document: Segments
@@ -168,8 +160,8 @@ class Inference:
             _, weights = self.cross_attention(params, vectors, vectors)
             return np.pad(weights, [(1, 0), (1, 0)])[None, None]
         matrix, _ = device_graphs([document], self.graph, len(document), sparse=False)
-        graphs = Graphs(matrix[0])
-        return np.stack(self._attention(params, vectors, document.lengths, graphs))
+        inputs = vectors, document.lengths, Graphs(matrix[0])
+        return np.stack(self._apply("attention", params, *inputs))
 
     @property
     def attends_to_other(self) -> bool:
@@ -184,14 +176,12 @@ class Inference:
     ) -> tuple[Float[np.ndarray, "p d"], Float[np.ndarray, "p q"]]:
         """Segment vectors after attention to those of another document, and the
         weights."""
-        rest = without_segment(params)
         p, q = len(queries), len(keys)
-        padded = [
-            np.pad(each, [(0, round_up(len(each)) - len(each)), (0, 0)])
-            for each in (queries, keys)
-        ]
-        chunks, weights = self._cross(rest, *padded, np.arange(len(padded[1])) < q)
-        return np.asarray(chunks)[:p], np.asarray(weights)[:p, :q]
+        padded = _pad(queries, round_up(p)), _pad(keys, round_up(q))
+        inputs = *padded, np.arange(len(padded[1])) < q
+        both = self._apply("cross_attention", without_segment(params), *inputs)
+        chunks, weights = map(np.asarray, both)
+        return chunks[:p], weights[:p, :q]
 
     @property
     def widths(self) -> list[int]:
@@ -250,41 +240,18 @@ class Inference:
             lengths[i, : len(part)] = document.lengths
             places[i, : len(part)] = document.places
         graphs = device_graphs(group, self.graph, height, self.encoder.sparse)
-        graphs = Graphs(*(None if g is None else _pad(g, rows) for g in graphs))
-        rest = without_segment(params)
-        return np.asarray(
-            self._encode_documents(rest, vectors, lengths, places, graphs)
-        )
+        graphs = jax.tree.map(functools.partial(_pad, count=rows), graphs)
+        inputs = vectors, lengths, places, graphs
+        return np.asarray(self._apply("documents", without_segment(params), *inputs))
 
-    @functools.partial(jax.jit, static_argnums=0)
-    def _encode_documents(self, rest, vectors, lengths, places, graphs):
-        return self._apply(rest, vectors, lengths, places, graphs, method="documents")
+    @functools.partial(jax.jit, static_argnums=(0, 1))
+    def _apply(self, method: str, params: Any, *inputs: Any) -> Any:
+        return self.encoder.apply({"params": params}, *inputs, method=method)
 
-    @functools.partial(jax.jit, static_argnums=0)
-    def _queries(self, params, vectors):
-        return self._apply(params, vectors, method="queries")
-
-    @functools.partial(jax.jit, static_argnums=0)
-    def _attention(self, params, vectors, lengths, graphs):
-        return self._apply(params, vectors, lengths, graphs, method="attention")
-
-    @functools.partial(jax.jit, static_argnums=0)
-    def _cross(self, params, queries, keys, real):
-        return self._apply(params, queries, keys, real, method="cross_attention")
-
-    @functools.partial(jax.jit, static_argnums=0)
-    def _predictions(self, params, vectors):
-        return self._apply(params, vectors, method="predictions")
-
-    def _apply(self, params, *arguments, method: str | Callable):
-        return self.encoder.apply({"params": params}, *arguments, method=method)
-
-    def _cut(self, array: np.ndarray) -> jax.Array:
-        return jax.make_array_from_callback(
-            array.shape,
-            NamedSharding(self.mesh, P("data")),
-            lambda index: array[index],
-        )
+    def cut(self, array: np.ndarray) -> jax.Array:
+        """The rows of an array, divided over the devices."""
+        rows = NamedSharding(self.mesh, P("data"))
+        return jax.make_array_from_callback(array.shape, rows, array.__getitem__)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
@@ -348,6 +315,6 @@ def _next(items: Iterator[T]) -> Future[T | None]:
     return future
 
 
-def _pad(array: np.ndarray, rows: int) -> np.ndarray:
-    missing = [(0, rows - len(array))] + [(0, 0)] * (array.ndim - 1)
-    return np.pad(array, missing)
+def _pad(array: np.ndarray, count: int) -> np.ndarray:
+    """The rows of an array and after them zeros, `count` rows together."""
+    return np.pad(array, [(0, count - len(array)), *[(0, 0)] * (array.ndim - 1)])

@@ -11,11 +11,8 @@ Item = str | Mapping | Document  # a dict as in a JSON-lines corpus
 
 
 def as_list(items: Any) -> tuple[list, bool]:
-    """The items as a list, and whether the user gave a single item.
-
-    Raises:
-      UserError: for a table.
-    """
+    """The items as a list, and whether the user gave a single item. Raises UserError for
+    a table."""
     if isinstance(items, Item):
         return [items], True
     check_list(items)
@@ -34,10 +31,7 @@ def check_list(items: Any) -> None:
 
 def as_document(item: Item, number: int) -> Document:
     """An item as a Document; `number` names it in errors and replaces a missing id.
-
-    Raises:
-      UserError: for an item without text.
-    """
+    Raises UserError for an item without text."""
     if isinstance(item, Document):
         documents_lib.check_text(item, f"document {number}")
         return item

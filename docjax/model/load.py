@@ -95,11 +95,8 @@ def _limited(
 
 
 def in_dtype(model: DocumentModel, dtype: str) -> DocumentModel:
-    """The model with a segment encoder that computes in `dtype`.
-
-    Raises:
-      UserError: if the segment encoder does not support `dtype`.
-    """
+    """The model with a segment encoder that computes in `dtype`. Raises UserError if the
+    encoder does not support it."""
     encoder = model.encoder.clone(segment=model.encoder.segment.in_dtype(dtype))
     return dataclasses.replace(model, encoder=encoder)
 
@@ -120,46 +117,40 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
     docjax_json.check_limits(config.get("limits"), source)
     params = restore_params(run, shapes(parts["encoder"], source))
     parts["encoder"], params = read_by_inference(parts["encoder"], params)
-    tokenizer = load_tokenizer(run / "tokenizer.json")
-    check_fits(tokenizer, parts["encoder"].segment.vocabulary)
-    return DocumentModel(
-        **parts,
-        params=params,
-        tokenizer=tokenizer,
-        limits=ReadLimits.of(config["limits"]),
-        labels=config.get("labels", ()),
-        similarity_fn_name=config["similarity"],
-        prompts=configs.prompts({"prompts": config.get("prompts")}, str(source))[0],
-    )
+    prompts, _ = configs.prompts({"prompts": config.get("prompts")}, str(source))
+    return _model(run, config, parts | {"params": params, "prompts": prompts})
 
 
 def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
     facts = docjax_json.read(folder)
     prompts, default = configs.prompts(facts, str(folder / docjax_json.FACTS))
     parts = _built(facts, allow, folder / docjax_json.FACTS)
-    params = exported.read_params(folder, parts["encoder"])
+    parts["params"] = jax.device_put(exported.read_params(folder, parts["encoder"]))
+    more = {
+        "truncate_dim": facts.get("truncate_dim"),
+        "prompts": prompts,
+        "default_prompt_name": default,
+        "include_prompt": docjax_json.include_prompt(facts),
+    }
+    return _model(folder, facts, parts | more)
+
+
+def _model(folder: Path, facts: Any, parts: Mapping[str, Any]) -> DocumentModel:
+    """The model with the tokenizer of a folder, and what its config says."""
     tokenizer = load_tokenizer(folder / "tokenizer.json")
     check_fits(tokenizer, parts["encoder"].segment.vocabulary)
     return DocumentModel(
         **parts,
-        params=jax.device_put(params),
         tokenizer=tokenizer,
         limits=ReadLimits.of(facts["limits"]),
-        labels=facts["labels"],
+        labels=facts.get("labels", ()),
         similarity_fn_name=facts["similarity"],
-        truncate_dim=facts.get("truncate_dim"),
-        prompts=prompts,
-        default_prompt_name=default,
-        include_prompt=docjax_json.include_prompt(facts),
     )
 
 
 def _built(config: Any, allow: Sequence[str], source: Path) -> dict[str, Any]:
-    """The parts of a model, built from a config.
-
-    Raises:
-      UserError: for a config that describes no model; `source` names its file.
-    """
+    """The parts of a model, built from a config. Raises UserError for a config that
+    describes no model; `source` names its file."""
     parts = {}
     try:
         check_sizes(config["encoder"], source)

@@ -52,11 +52,8 @@ def of_documents(
 def of_queries(
     queries: Sequence[Segments], limit: int, like: ModelBatch | None
 ) -> ModelBatch:
-    """The batch of tokenised queries, a row each; `limit` and `like` as above.
-
-    Raises:
-      UserError: without queries.
-    """
+    """The batch of tokenised queries, a row each; `limit` and `like` as above. Raises
+    UserError without queries."""
     return ModelBatch(*_microbatch(queries, len(queries), limit, like or SMALLEST))
 
 

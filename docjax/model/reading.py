@@ -28,10 +28,7 @@ COUNTS = (
 
 
 class Reading:
-    """The part of `DocumentModel` that cuts documents and queries into segments.
-
-    The attributes are fields of `DocumentModel`.
-    """
+    """The part of `DocumentModel` that cuts documents; its attributes are fields there."""
 
     encoder: DocumentEncoder
     tokenizer: Tokenizer
@@ -54,11 +51,8 @@ class Reading:
         return self.prompts.get("query", "")
 
     def prompt_of(self, prompt: str | None, name: str | None, otherwise: str) -> str:
-        """`prompt`, else the prompt called `name`, else `otherwise`.
-
-        Raises:
-          UserError: for an unknown name.
-        """
+        """`prompt`, else the prompt called `name`, else `otherwise`. Raises UserError for
+        an unknown name."""
         if prompt is None and name is not None and name not in self.prompts:
             raise UserError(
                 f"prompt_name {name!r} is not one of the model's prompts: "
@@ -167,11 +161,3 @@ class Reading:
             beyond = (kept.places >= rows) & (rows > 0)
             stats["segments_beyond_tables"] += int(beyond.any(axis=1).sum())
         return kept
-
-    def _segments(
-        self, item: Item, number: int, stats: dict[str, int]
-    ) -> tuple[Segments, list[str]]:
-        """The segments that the model reads of a document, as tokens and as texts."""
-        whole, pieces = self.cut.with_texts(as_document(item, number))
-        kept = self.capped(whole, stats)
-        return kept, [piece.text for piece in pieces[: len(kept)]]

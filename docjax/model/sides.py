@@ -19,37 +19,21 @@ WORDS = 100  # the most words of a passage
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Side:
-    """One of the two documents of a comparison.
-
-    Attributes:
-      headings: of the sections that have segments; "" for a section without heading.
-      segments: the texts to compare; their `section` is an index into `headings`.
-      tokens: the tokens of `segments`.
-      whole: the tokens from which the model makes the document's vector.
-      pieces: the texts of the segments of `whole`.
-      same: whether `tokens` and `whole` are the same segments.
-      alone: for other models, each section as the model reads a document with this
-        section alone.
-      segments_cut, tokens_cut: what the model's cap leaves out of the vector.
-    """
+    """One of the two documents of a comparison."""
 
     title: str
-    headings: list[str]
-    segments: list[Passage]
-    tokens: Segments
-    whole: Segments
-    pieces: list[Passage]
-    same: bool
-    alone: Sequence[Segments]
-    segments_cut: int
+    headings: list[str]  # of the sections that have segments; "" without a heading
+    segments: list[Passage]  # to compare; their `section` is an index into `headings`
+    tokens: Segments  # of `segments`
+    whole: Segments  # from which the model makes the document's vector
+    pieces: list[Passage]  # the texts of `whole`
+    same: bool  # whether `tokens` and `whole` are the same segments
+    alone: Sequence[Segments]  # if not: each section, as a document of this section
+    segments_cut: int  # what the model's cap leaves out of the vector
     tokens_cut: int
 
 
-def read(
-    document: Document,
-    cut: Cut,
-    most: int | None,
-) -> Side:
+def read(document: Document, cut: Cut, most: int | None) -> Side:
     """A document prepared for a comparison by a model that cuts documents with `cut`.
 
     Some models have segments that are too long for a reader (word averages, plain
@@ -69,6 +53,10 @@ def read(
         tokens, pieces = passages.with_texts(document)
     sections = document.sections or (Section("", ""),)
     numbers, places = np.unique([p.section for p in pieces], return_inverse=True)
+    alone = (  # the title belongs to the first section
+        Document(document.id, (sections[n],), title="" if n else document.title)
+        for n in numbers.tolist()
+    )
     return Side(
         title=document.title or document.id,
         headings=[sections[n].heading for n in numbers],
@@ -77,22 +65,10 @@ def read(
         whole=kept,
         pieces=of_whole,
         same=same,
-        alone=() if same else _alone(document, numbers.tolist(), cut, most),
+        alone=() if same else [cut.with_texts(each)[0].first(most) for each in alone],
         segments_cut=len(whole) - len(kept),
         tokens_cut=len(whole.tokens) - len(kept.tokens),
     )
-
-
-def _alone(
-    document: Document, numbers: Sequence[int], cut: Cut, most: int | None
-) -> list[Segments]:
-    """The sections of these numbers as documents; the title belongs to the first."""
-    sections = document.sections or (Section("", ""),)
-    documents = (
-        Document(document.id, (sections[n],), title="" if n else document.title)
-        for n in numbers
-    )
-    return [cut.with_texts(each)[0].first(most) for each in documents]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,8 +14,7 @@ from docjax.data.masking import Masking
 from docjax.data.shuffled import Shuffled
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
-from docjax.model.masked_loss import token_loss
-from docjax.model.token_attention import FirstToken
+from docjax.model.token_measures import of_first_token, token_loss
 from docjax.storage import atomic
 from docjax.tasks.embeddings import sampled
 from docjax.types import Document, Embeddings, Encoded, Segments, TokenAttention
@@ -131,7 +130,7 @@ class FileData:
     def token_attention(self) -> Callable[[str], TokenAttention]:
         segment, params = self.model.encoder.segment, self.model.params["segment"]
         limit = self.model.limits.segment_tokens
-        return FirstToken(segment, params, self.model.tokenizer, limit)
+        return of_first_token(segment, params, self.model.tokenizer, limit)
 
     def masked_tokens(
         self, part: str, rate: float, seed: int

@@ -44,23 +44,14 @@ class TokenizerFields:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Caps on what the model reads; None: no cap.
+    """Caps on what the model reads; None: no cap."""
 
-    Attributes:
-      segment_tokens: tokens of a segment, special tokens included.
-      query_tokens: tokens of a query, special tokens included.
-      training_units: units of a document that training reads, before the view.
-      training_segments: segments of a view that training reads, after the cut.
-      training_tokens: tokens of a view that training reads, before the cut.
-      inference_segments: segments of a document that inference reads.
-    """
-
-    segment_tokens: Count
-    query_tokens: Count
-    training_units: Count | None
-    training_segments: Count | None
-    inference_segments: Count | None
-    training_tokens: Count | None = None
+    segment_tokens: Count  # special tokens included
+    query_tokens: Count  # special tokens included
+    training_units: Count | None  # of a document, before the view
+    training_segments: Count | None  # of a view, after the cut
+    inference_segments: Count | None  # of a document
+    training_tokens: Count | None = None  # of a view, before the cut
 
     @property
     def query_segment(self) -> int:
@@ -70,12 +61,9 @@ class Limits:
 
 @dataclasses.dataclass(frozen=True)
 class Prompts:
-    """Words before each segment of a document, and before a query.
+    """Words before texts; None: as `init` says; "": none."""
 
-    None: as `init` says; "": none.
-    """
-
-    document: str | None = None
+    document: str | None = None  # before each segment of a document
     query: str | None = None
 
     def by_name(self) -> dict[str, str]:
@@ -91,15 +79,11 @@ class Prompts:
 
 @dataclasses.dataclass(frozen=True)
 class ReportFields:
-    """What the report shows beside the run.
+    """What the report shows beside the run."""
 
-    Attributes:
-      compare: other run directories.
-      published: figures from elsewhere, by row (such as a system) and metric, of the
-        only task; of several tasks by task, row and metric.
-    """
-
-    compare: tuple[str, ...]
+    compare: tuple[str, ...]  # other run directories
+    # Figures from elsewhere, by row (such as a system) and metric, of the only task; of
+    # several tasks by task, row and metric.
     published: Mapping[str, Mapping[str, float]] | None = None
 
 

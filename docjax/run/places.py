@@ -59,9 +59,7 @@ PLACES = {
     "source": Place("a source", result=Iterator),
     "holdout": Place("a holdout", arguments=("documents",), result=Iterator),
     "tokenizer.train": Place(
-        "a trainer of tokenizers",
-        arguments=("texts",),
-        result=Tokenizer,
+        "a trainer of tokenizers", arguments=("texts",), result=Tokenizer
     ),
     "units": Place(
         "a cut into units",
@@ -86,9 +84,7 @@ PLACES = {
     "views": Place("a maker of views", (ViewMaker,)),
     "segments": Place("a cut into segments", (SegmentCutter,)),
     "graph": Place(
-        "a graph",
-        arguments=("segments", "sections", "edges"),
-        result=jraph.GraphsTuple,
+        "a graph", arguments=("segments", "sections", "edges"), result=jraph.GraphsTuple
     ),
     "encoder": Place("an encoder", (DocumentEncoder,)),
     "objective": Place(
@@ -103,17 +99,10 @@ PLACES = {
         tuple,
     ),
     "optimizer": Place(
-        "an optimizer",
-        (RowOptimizer,),
-        ("steps",),
-        optax.GradientTransformation,
+        "an optimizer", (RowOptimizer,), ("steps",), optax.GradientTransformation
     ),
     "keep": Place("a rule what to keep", (Keep,)),
-    "tasks": Place(
-        "a task",
-        (Task,),
-        defaults="docjax.tasks.task.TaskDefaults",
-    ),
+    "tasks": Place("a task", (Task,), defaults="docjax.tasks.task.TaskDefaults"),
 }
 LOSS = PLACES["objective"]._replace(classes=())  # inside of another loss
 
@@ -139,7 +128,7 @@ class Part:
 
     def says(self, name: str) -> Any:
         """A fact that the part says about itself, or what holds if it does not."""
-        return getattr(self.built, name, _place(self.path).facts[name])
+        return getattr(self.built, name, PLACES[_field(self.path)].facts[name])
 
     def with_keywords(self, **keywords: Any) -> "Part":
         """The part with these keywords changed, built anew."""
@@ -160,14 +149,16 @@ def read_part(node: Any, path: str, allow: Sequence[str] = ()) -> Part:
     Raises:
       UserError: for a part that cannot be built, or that the field does not take.
     """
-    place = _place(path)
+    place, homes = PLACES[_field(path)], HOMES[_field(path)]
     if not isinstance(node, Mapping) or "fn" not in node:
         raise UserError(
-            f"{path} {shown(node)} is not a part: "
-            f"give dict(fn='{_homes(path)[0]}...', ...)"
+            f"{path} {shown(node)} is not a part: give dict(fn='{homes[0]}...', ...)"
         )
     node = named.plain(node)
-    built = _built(node, (*_homes(path), *allow), path)
+    if path == "optimizer" and str(node["fn"]).startswith("optax."):
+        built = _around_optax(node, (*homes, *allow), path)
+    else:
+        built = named.build(node, (*homes, *allow), path)
     _check_place(built, place, f"{path} {node['fn']}", path)
     if isinstance(built, DocumentEncoder):
         _check_pattern(built.frozen)
@@ -179,23 +170,9 @@ def read_part(node: Any, path: str, allow: Sequence[str] = ()) -> Part:
     return Part(node["fn"], _frozen(keywords), built, path, tuple(allow))
 
 
-def _place(path: str) -> Place:
-    return PLACES[_field(path)]
-
-
-def _homes(path: str) -> tuple[str, ...]:
-    return HOMES[_field(path)]
-
-
 def _field(path: str) -> str:
     """The field of a config that a path lies in: "tasks" for "tasks.clustering"."""
     return path if path in PLACES else path.partition(".")[0]
-
-
-def _built(node: Mapping, allow: Sequence[str], path: str) -> Any:
-    if path == "optimizer" and str(node["fn"]).startswith("optax."):
-        return _around_optax(node, allow, path)
-    return named.build(node, allow, path)
 
 
 def _around_optax(node: Mapping, allow: Sequence[str], path: str) -> Callable:

@@ -49,10 +49,16 @@ def augmented(
         raise UserError(f"seed {seed} is not a number of at least 0")
     rewrites = _rewritten(text, rewritten) if rewritten else []
     if run:
-        tokenizer = _tokenizer_of(run)
+        if not (run / "tokenizer.json").is_file():
+            raise UserError(
+                f"--model {run} is no run; give the folder of one (--workdir)"
+            )
+        tokenizer = load_tokenizer(run / "tokenizer.json")
     else:
-        words = _words(" ".join([text, *rewrites]))
-        tokenizer = all_words(words, lexicons, paraphrases)
+        known = split(" ".join([text, *rewrites]))
+        if not known:
+            raise UserError(f"the text {text[:40]!r} has no words: give another text")
+        tokenizer = all_words(known, lexicons, paraphrases)
     kinds = _kinds(run, lexicons, paraphrases)
     words, texts = _replaced(text, tokenizer, kinds, run, seed)
     if not run:
@@ -62,13 +68,6 @@ def augmented(
     elif rewritten:
         texts["Rewritten"] = f"{words} (no line of {rewritten} has the text as its id)"
     return {"words": words, **texts}
-
-
-def _tokenizer_of(run: Path) -> Tokenizer:
-    """The tokenizer of a run. Raises UserError for another folder."""
-    if not (run / "tokenizer.json").is_file():
-        raise UserError(f"--model {run} is no run; give the folder of one (--workdir)")
-    return load_tokenizer(run / "tokenizer.json")
 
 
 def _replaced(
@@ -110,8 +109,7 @@ def _kinds(
     kinds: list[Any] = [views.WordNet(**least, lexicons=lexicons)]
     if paraphrases:
         kinds.append(views.Paraphrases(paraphrases, **least))
-    kinds.append(views.Antonyms(1.0, **least, lexicons=lexicons))
-    kinds.append(views.Dropped())
+    kinds += [views.Antonyms(1.0, **least, lexicons=lexicons), views.Dropped()]
     if run:
         kinds.append(views.Uninformative(lexicons=lexicons))
         part = fields.read(run).views
@@ -133,10 +131,8 @@ def all_words(
     paraphrases: str | None,
     pattern: str = CLEANINGS["letters"],
 ) -> Tokenizer:
-    """A tokenizer of `words` and of all their replacements.
-
-    pattern: the regular expression of a word in the texts that the tokenizer reads.
-    """
+    """A tokenizer of `words` and of all their replacements; `pattern` is the regular
+    expression of a word in the texts that the tokenizer reads."""
     wordnet = lexicons_lib.WordNet(lexicons)
     pairs = lexicons_lib.pairs(paraphrases) if paraphrases else {}
     known = {*words, "not"}
@@ -145,13 +141,6 @@ def all_words(
             wordnet.synonyms(word) | wordnet.antonyms(word) | pairs.get(word, set())
         )
     return word_tokenizer(sorted(known), pattern)
-
-
-def _words(text: str) -> list[str]:
-    words = split(text)
-    if not words:
-        raise UserError(f"the text {text[:40]!r} has no words: give another text")
-    return words
 
 
 def _text(ids: np.ndarray, tokenizer: Tokenizer) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
@@ -20,13 +21,19 @@ from starlette.responses import HTMLResponse, Response
 from docjax.data.documents import from_text
 from docjax.errors import UserError
 from docjax.explain import compare_page as compare
+from docjax.explain import page
 from docjax.model.compare import Comparison, cosines
 from docjax.model.document_model import DocumentModel
-from docjax.serve import form as page
 from docjax.serve.batching import Batcher, Job
 from docjax.serve.limits import Gate, Limits, Refusal, error
 from docjax.serve.service import Service
 
+FOLDER = Path(__file__).parent
+TEMPLATE = page.template(  # a user pastes two texts, and sees why they are similar
+    FOLDER / "form.html.jinja",
+    script=compare.SCRIPT,
+    styles=[compare.STYLE, FOLDER / "form.css"],
+)
 TOKENS = 8192  # tokens in one batch of segments
 WANTED = "a document is a text or an object with text or sections, and no token ids"
 
@@ -93,7 +100,6 @@ class Server:
         app.add_route("/metrics", self.counts)
         app.add_route("/", self.form, methods=["GET"])
         app.add_route("/", self.compared, methods=["POST"])
-        app.add_exception_handler(Refusal, _refused)
         app.add_exception_handler(HTTPException, _refused)
         app.add_exception_handler(RequestValidationError, _invalid)
         app.add_exception_handler(Exception, _failed)
@@ -162,7 +168,7 @@ class Server:
 
     async def form(self, request: Request) -> Response:
         """The page with a form for two texts."""
-        return HTMLResponse(page.form(self.name))
+        return HTMLResponse(self._page())
 
     async def compared(self, request: Request) -> Response:
         """The same page with a comparison of the two texts."""
@@ -172,10 +178,20 @@ class Server:
         try:
             comparison = await self._compared(texts)
         except Refusal as refusal:
-            html = page.form(self.name, texts, message=refusal.message)
-            return HTMLResponse(html, refusal.status)
-        html = await asyncio.to_thread(page.form, self.name, texts, comparison)
-        return HTMLResponse(html)
+            html = self._page(texts, message=refusal.detail)
+            return HTMLResponse(html, refusal.status_code)
+        return HTMLResponse(await asyncio.to_thread(self._page, texts, comparison))
+
+    def _page(
+        self,
+        texts: Sequence[str] = ("", ""),
+        comparison: Comparison | None = None,
+        message: str = "",
+    ) -> str:
+        """The form with `texts`, and a comparison or a message."""
+        values = compare.values(comparison) if comparison else {"sides": None}
+        boxes = dict(zip(compare.NAMES, texts))
+        return TEMPLATE.render(title=self.name, texts=boxes, message=message, **values)
 
     async def _compared(self, texts: Sequence[str]) -> Comparison:
         self._check_ready()
@@ -197,9 +213,12 @@ class Server:
         """
         try:
             jobs, cut = await asyncio.to_thread(jobs_of, items)
-            return await self.batcher(jobs), _usage(jobs, cut)
+            results = await self.batcher(jobs)
         except UserError as error:
             raise Refusal(400, str(error)) from None
+        tokens = sum(job.tokens for job in jobs)
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens, "tokens_cut": cut}
+        return results, usage
 
     def _check_ready(self) -> None:
         if self.state != "ready":
@@ -255,14 +274,7 @@ def _base64(vector: np.ndarray) -> str:
     return base64.b64encode(vector.astype("<f4").tobytes()).decode("ascii")
 
 
-def _usage(jobs: Sequence[Job], cut: int) -> dict[str, int]:
-    tokens = sum(job.tokens for job in jobs)
-    return {"prompt_tokens": tokens, "total_tokens": tokens, "tokens_cut": cut}
-
-
-async def _refused(request: Request, refusal: Refusal | HTTPException) -> Response:
-    if isinstance(refusal, HTTPException):
-        refusal = Refusal(refusal.status_code, str(refusal.detail))
+async def _refused(request: Request, refusal: HTTPException) -> Response:
     return error(refusal)
 
 

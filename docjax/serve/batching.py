@@ -8,41 +8,34 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
+from prometheus_client import Counter, Histogram
 
-from docjax.serve import counters
 from docjax.types import Segments
 
 PIECES = 8  # long pieces in one batch
+SIZES = (16, 64, 256, 1024, 4096, 8192, 16384, 65536, 262144)  # tokens of a batch
+DOCUMENTS = Counter("docjax_documents", "Documents and queries that were encoded.")
+BATCH_TOKENS = Histogram(
+    "docjax_batch_tokens", "Tokens that were read together.", buckets=SIZES
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Job:
-    """A document, a query, or two documents to compare.
+    """A document, a query, or two documents to compare."""
 
-    Attributes:
-      documents: the segments to encode.
-      finish: makes the result from `documents` with the vectors of their segments.
-      tokens: the number of tokens that the answer reports.
-    """
-
-    documents: Sequence[Segments]
-    finish: Callable[[Sequence[Segments]], Any]
-    tokens: int
+    documents: Sequence[Segments]  # to encode
+    finish: Callable[[Sequence[Segments]], Any]  # their vectors -> the result
+    tokens: int  # that the answer reports
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pending:
-    """A request whose segments are being read.
+    """A request whose segments are being read."""
 
-    Attributes:
-      pieces: the pieces of documents that still wait.
-      done: set when all pieces are encoded.
-      vectors: the vectors of the encoded pieces, in order.
-    """
-
-    pieces: collections.deque[Segments]
-    done: asyncio.Future
-    vectors: list[np.ndarray] = dataclasses.field(default_factory=list)
+    pieces: collections.deque[Segments]  # of documents, which still wait
+    done: asyncio.Future  # set when all pieces are encoded
+    vectors: list[np.ndarray] = dataclasses.field(default_factory=list)  # in order
 
 
 class Batcher:
@@ -76,7 +69,7 @@ class Batcher:
         for job in jobs:
             part = [next(read) for _ in job.documents]
             results.append(await asyncio.to_thread(job.finish, part))
-        counters.DOCUMENTS.inc(len(jobs))
+        DOCUMENTS.inc(len(jobs))
         return results
 
     async def run(self) -> None:
@@ -118,7 +111,7 @@ class Batcher:
     async def _read(self, batch: Sequence[tuple[Pending, Segments]]) -> None:
         """Reads the pieces; the requests with all their pieces are done."""
         pieces = [piece for _, piece in batch]
-        counters.BATCH_TOKENS.observe(sum(len(piece.tokens) for piece in pieces))
+        BATCH_TOKENS.observe(sum(len(piece.tokens) for piece in pieces))
         try:
             vectors = await self.in_thread(self.read, pieces)
         except Exception as error:  # noqa: BLE001 all requests of the batch get it
@@ -135,17 +128,8 @@ class Batcher:
 
 def _cut(document: Segments, tokens: int) -> list[Segments]:
     """A document's segments in pieces of at most `tokens` tokens plus one segment."""
-    offsets = document.offsets
-    starts = np.flatnonzero(np.diff(offsets[:-1] // tokens, prepend=-1))
-    return [
-        dataclasses.replace(
-            document,
-            tokens=document.tokens[offsets[start] : offsets[end]],
-            offsets=offsets[start : end + 1] - offsets[start],
-            places=document.places[start:end],
-        )
-        for start, end in zip(starts, [*starts[1:], len(document)])
-    ]
+    starts = np.flatnonzero(np.diff(document.offsets[:-1] // tokens, prepend=-1))
+    return list(map(document.take, np.split(np.arange(len(document)), starts[1:])))
 
 
 def _with_vectors(documents: Sequence[Segments], vectors: np.ndarray) -> list[Segments]:

@@ -11,32 +11,33 @@ import math
 from collections.abc import Collection
 from typing import Any
 
+from prometheus_client import Counter, Gauge, Histogram
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from docjax.errors import UserError
-from docjax.serve import counters
 
 SPARE = 8  # the server reads up to so many times the largest body before it refuses
+REQUESTS = Counter(
+    "docjax_requests",
+    "Requests by path and status; 499: the client disconnected.",
+    ["path", "status"],
+)
+SECONDS = Histogram(
+    "docjax_request_seconds", "Time from a request's head to its answer.", ["path"]
+)
+RUNNING = Gauge("docjax_running", "Requests with a body that are being answered.")
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """The limits of one server.
+    """The limits of one server. Raises UserError for one that is not above 0."""
 
-    Attributes:
-      max_body: MiB of a request's body.
-      max_documents: documents in a request.
-      max_connections: connections at the same time; uvicorn answers 503 to others.
-      body_timeout: seconds until a body has arrived.
-
-    Raises:
-      UserError: for a limit that is not a number above 0.
-    """
-
-    max_body: float
-    max_documents: int
-    max_connections: int
-    body_timeout: float
+    max_body: float  # MiB of a request's body
+    max_documents: int  # in a request
+    max_connections: int  # at the same time; uvicorn answers 503 to others
+    body_timeout: float  # seconds until a body has arrived
 
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
@@ -45,7 +46,7 @@ class Limits:
                 raise UserError(f"{flag} {value:g}: give a number above 0")
 
 
-class Refusal(Exception):
+class Refusal(HTTPException):
     """The answer to a refused request: a status and one line.
 
     param: the wrong field of the request; code: OpenAI's name of the mistake.
@@ -54,26 +55,26 @@ class Refusal(Exception):
     def __init__(
         self,
         status: int,
-        message: str,
+        detail: str,
         param: str | None = None,
         code: str | None = None,
     ):
-        super().__init__(message)
-        self.status, self.message = status, message
+        super().__init__(status, detail)
         self.param, self.code = param, code
 
 
-def error(refusal: Refusal) -> Response:
+def error(refusal: HTTPException) -> Response:
     """The refusal in the form of OpenAI's errors."""
-    status, headers = refusal.status, {}
+    status, headers = refusal.status_code, {}
     kind = "server_error" if status >= 500 else "invalid_request_error"
     if status == 503:
         headers["retry-after"] = "1"
     if status == 408:
         headers["connection"] = "close"  # the server does not wait for the rest
-    facts = {"message": refusal.message, "type": kind, "param": refusal.param}
+    facts = {"message": refusal.detail, "type": kind}
+    facts |= {name: getattr(refusal, name, None) for name in ("param", "code")}
     # JSON in ASCII: a message may quote half a character of the request.
-    body = json.dumps({"error": facts | {"code": refusal.code}})
+    body = json.dumps({"error": facts})
     return Response(body, status, headers, "application/json")
 
 
@@ -99,17 +100,17 @@ class Gate:
             await send(message)
 
         try:
-            with counters.SECONDS.labels(path).time():
+            with SECONDS.labels(path).time():
                 if scope["method"] in ("GET", "HEAD"):
                     await self.app(scope, receive, counted)
                 else:
                     await self._with_body(scope, receive, counted)
         finally:
-            counters.REQUESTS.labels(path, status).inc()
+            REQUESTS.labels(path, status).inc()
 
     async def _with_body(self, scope, receive, send) -> None:
         """Answers a request, or refuses its body."""
-        with counters.RUNNING.track_inprogress():
+        with RUNNING.track_inprogress():
             try:
                 body = await self._body(receive)
             except Refusal as refusal:
@@ -123,17 +124,17 @@ class Gate:
         A body of up to SPARE times the limit is read to its end and thrown away: a
         client that is still sending may not receive the answer.
         """
-        most, chunks, size, more = int(self.limits.max_body * 2**20), [], 0, True
+        most, chunks, size = int(self.limits.max_body * 2**20), [], 0
         try:
             async with asyncio.timeout(self.limits.body_timeout):
-                while more and size <= SPARE * most:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        return None
-                    more = message.get("more_body", False)
-                    size += len(message.get("body", b""))
+                async for chunk in Request({"type": "http"}, receive).stream():
+                    size += len(chunk)
                     if size <= most:
-                        chunks.append(message.get("body", b""))
+                        chunks.append(chunk)
+                    elif size > SPARE * most:
+                        break
+        except ClientDisconnect:
+            return None
         except TimeoutError:
             seconds = self.limits.body_timeout
             raise Refusal(

@@ -42,42 +42,34 @@ def run(
         failures.append(error)
         server.should_exit = True
 
-    server = uvicorn.Server(_options(application(started, failed), limits))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            application(started, failed),
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            limit_concurrency=limits.max_connections + 1,  # it refuses from this on
+            timeout_graceful_shutdown=DRAIN,
+        )
+    )
     for number in (signal.SIGTERM, signal.SIGINT):
         # uvicorn raises the signal again after it has stopped: this must not kill it.
         signal.signal(number, server.handle_exit)
-    print(
-        f"compiling {name} for {url}: /healthz says when it is ready",
-        file=sys.stderr,
-        flush=True,
-    )
+    line = f"compiling {name} for {url}: /healthz says when it is ready"
+    print(line, file=sys.stderr, flush=True)
     server.run(sockets=[listening])
     if failures:
         raise failures[0]
 
 
-def _options(asgi: Any, limits: Limits) -> uvicorn.Config:
-    return uvicorn.Config(
-        asgi,
-        ws="none",
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        limit_concurrency=limits.max_connections + 1,  # uvicorn refuses from this on
-        timeout_graceful_shutdown=DRAIN,
-    )
-
-
 def _listen(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listening = socket.socket(family)
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    six = ":" in host
+    family = socket.AF_INET6 if six else socket.AF_INET
     try:
-        listening.bind((host, port))
-    except (OSError, OverflowError) as error:
-        listening.close()
+        return socket.create_server((host, port), family=family, dualstack_ipv6=six)
+    except (OSError, OverflowError, ValueError) as error:
         raise UserError(
             f"{host}:{port} cannot be listened at ({error}): give another --host or "
             "--port"
         ) from None
-    return listening

@@ -31,12 +31,9 @@ class Service:
     """A model behind a server; any thread may call its methods.
 
     All calls have one of a few shapes, which `warm` compiles.
-
-    Attributes:
-      width: the length of a vector; None before `warm`.
     """
 
-    width: int | None = None
+    width: int | None = None  # the length of a vector; None before `warm`
 
     def __init__(self, model: DocumentModel):
         self.model = model

@@ -11,8 +11,7 @@ import docjax
 from docjax.encoders.first_segments import FirstSegments
 from docjax.errors import UserError
 from docjax.model.build_index import build_index
-from docjax.model.search import search
-from docjax.model.search_index import search_index
+from docjax.model.search import search, search_index
 from docjax.retrieval import index_folder
 from docjax.types import Document, Section
 

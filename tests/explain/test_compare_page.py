@@ -64,12 +64,12 @@ def attention(found: Comparison) -> Comparison:
 
 def test_chunks_are_ranked_by_cosine_times_attention(found):
     links = compare.chunk_links(attention(found))
-    assert [(link.a[:9], link.b[:9]) for link in links[:2]] == [
+    assert [(link["a"][:9], link["b"][:9]) for link in links[:2]] == [
         ("A chunk 1", "B chunk 1"),  # 0.8 x 0.5
         ("A chunk 0", "B chunk 1"),  # 0.25 x 0.9
     ]
     first = links[0]
-    assert (first.weighted, first.attention, first.cosine) == (0.4, 0.8, 0.5)
+    assert [first[x] for x in ("weighted", "attention", "cosine")] == [0.4, 0.8, 0.5]
     assert compare.facts(attention(found))["chunks"][0]["weighted"] == 0.4
     assert "chunks" not in compare.facts(found) and compare.chunk_links(found) == []
 

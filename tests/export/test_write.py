@@ -48,6 +48,7 @@ from docjax.export import card, libraries
 from docjax.export import write as export_lib
 from docjax.export.write import MOST, export, export_run
 from docjax.huggingface import docjax_json, weights
+from docjax.huggingface.family import family_of
 from docjax.model.document_model import DocumentModel
 from docjax.run import report as run_report
 from docjax.run.parameters import initial_params
@@ -733,7 +734,7 @@ def test_a_run_is_exported_into_itself_and_its_report_says_so(runs, monkeypatch)
         assert docjax_json.read(run / "export")["fingerprint"] == facts["fingerprint"]
 
 
-def test_the_card_shows_no_folder_and_keeps_its_tables():
+def test_the_card_shows_no_folder_and_keeps_its_tables(folders):
     commit = "org/model@" + "0" * 40
     assert card._public({"path": "/home/me/a.jsonl", "init": commit}) == {
         "path": "a.jsonl",
@@ -742,19 +743,19 @@ def test_the_card_shows_no_folder_and_keeps_its_tables():
     assert card._public({"encoder": {"frozen": "segment/"}})["encoder"] == {
         "frozen": "segment/"
     }
-    facts = {"width": 64}
-    components = {"encoder": {"document": {"components": True}}}
-    halves = card._widths("m", facts, {"config": components})
-    assert (
-        "components of its documents first." in halves and "truncate_dim=32" in halves
-    )
-    cut = card._widths("m", facts, {"config": {"objective": {"widths": [32, 64]}}})
-    assert "trained for 32, 64 numbers" in cut and "truncate_dim=64" in cut
-    assert (
-        card._widths("m", facts, {})
-        == card._widths("m", facts, {"config": {"objective": {}}})
-        == ""
-    )
-    corpus = {"labels": {"a|b\nc": 3}}
-    data = card._data({"config": {"source": {"fn": "x.jsonl"}}, "corpus": corpus}, None)
-    assert "labels | a\\|b c: 3" in data
+    folder = folders["deca"]
+    facts = docjax_json.read(folder) | {"width": 64}
+    family = family_of(docjax.load(folder).encoder.segment)
+
+    def written(**config) -> str:
+        config = {"source": {"fn": "x.jsonl"}} | config
+        run = {"config": config, "corpus": {"labels": {"a|b\nc": 3}}}
+        return card.card("m", facts, folder, family, run)
+
+    halves = written(encoder={"document": {"components": True}})
+    assert "components of its documents first." in halves
+    assert "truncate_dim=32" in halves
+    cut = written(objective={"widths": [32, 64, 128]})
+    assert "trained for 32, 64 numbers." in cut and "truncate_dim=64" in cut
+    assert "| labels | a\\|b c: 3 |" in cut
+    assert "truncate_dim" not in written(objective={})

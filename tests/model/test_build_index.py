@@ -24,8 +24,7 @@ from docjax.model import build_index as building
 from docjax.model import encode_file
 from docjax.model.build_index import build_index
 from docjax.model.document_model import DocumentModel
-from docjax.model.search import search
-from docjax.model.search_index import hits, query_vectors, search_index
+from docjax.model.search import hits, query_vectors, search, search_index
 from docjax.retrieval import fusion, index_files, nearest, shortlist, systems, trec
 from docjax.retrieval import index_folder as index
 from docjax.retrieval.systems import QueryVectors

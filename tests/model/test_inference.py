@@ -264,7 +264,7 @@ def test_a_gpu_compiles_few_widths_and_reads_more_in_a_call():
 
 
 def test_two_readers_of_a_model_share_what_is_compiled(params, documents, vectors):
-    compiled = inference._segment_vectors, Inference._encode_documents
+    compiled = inference._segment_vectors, Inference._apply
     before = [program._cache_size() for program in compiled]
     encode(reader(), params, documents)
     assert before == [program._cache_size() for program in compiled]

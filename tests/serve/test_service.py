@@ -82,7 +82,7 @@ def test_a_document_whose_graph_would_be_too_large_is_refused(model, monkeypatch
     getattr(service, ask)(pair[:1] * 2)
     with pytest.raises(Refusal, match="3 segments, at most 2 are read") as error:
         getattr(service, ask)(pair)
-    assert error.value.status == 413
+    assert error.value.status_code == 413
 
 
 def test_prompts_of_two_lengths_outside_of_the_mean_cannot_be_served(model):

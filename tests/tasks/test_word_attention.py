@@ -42,9 +42,10 @@ def test_kinds_are_means_over_the_words_of_all_documents(given, document):
 
 
 def test_only_what_fits_a_segment_is_read(tiny, nltk_data, wordnet):
-    read = FileData(docjax.load(tiny), lambda: iter(())).token_attention()
-    long = read("cats " * 500)
-    assert len(long.weights) == len(long.spans) == read.limit - 2
+    model = docjax.load(tiny)
+    long = FileData(model, lambda: iter(())).token_attention()("cats " * 500)
+    room = model.limits.segment_tokens - 2
+    assert len(long.weights) == len(long.spans) == room
     assert 0 < long.weights.sum() < 1
 
 
