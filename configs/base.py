@@ -172,11 +172,13 @@ def _segment_encoder(config: ConfigDict) -> ConfigDict:
     return segment.get("encoder", segment)
 
 
-def frozen_encoder(config: ConfigDict, branch: dict[str, Any] | None = None) -> None:
+def frozen_encoder(
+    config: ConfigDict, branch: dict[str, Any] | None = None, nested: bool = False
+) -> None:
     """The user's encoder, which reads all texts once, and word vectors of the corpus.
 
     The vector of a document begins as the mean of the segments' vectors. `branch` is a
-    document encoder that enters it from zero.
+    document encoder that enters it from zero; if `nested`, the run may leave it out.
     """
     config.init = None  # the user's
     config.encoder.frozen = "segment/"
@@ -184,6 +186,7 @@ def frozen_encoder(config: ConfigDict, branch: dict[str, Any] | None = None) -> 
     config.encoder.document = dict(
         fn="docjax.encoders.from_mean.FromMean",
         branch=branch,
+        nested=nested,
         words=256,
         share=placeholder(float),  # excerpts of the documents choose
         normalize=placeholder(bool),

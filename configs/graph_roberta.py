@@ -91,8 +91,9 @@ def get_config(variant: str = "") -> ConfigDict:
 
 def frozen(config: ConfigDict) -> None:
     """The recipe for a user's corpus and encoder; docs/log has what it beat."""
-    base().frozen_encoder(config)
-    config.graph = None
+    attention = config.encoder.document.to_dict()
+    base().frozen_encoder(config, branch=attention, nested=True)
+    config.graph = dict(fn="docjax.data.graphs.section")
     config.units = dict(fn="docjax.data.units.WholeSections")
     config.views = dict(fn="docjax.views.two_parts.TwoParts", tokens=128)
     config.objective = dict(
@@ -137,7 +138,6 @@ def words(config: ConfigDict) -> None:
     small(config)
     sizes = config.encoder.segment.to_dict()
     frozen(config)
-    config.units = dict(fn="docjax.data.units.Whole")
     config.views = dict(fn="docjax.views.whole.Whole")
     config.objective.update(smoothing=0.3, contrast=0.0)
     config.microbatch = 32

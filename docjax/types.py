@@ -411,12 +411,19 @@ class BeginsAsMean(Protocol):
     words_alone: bool  # training leaves nothing of the transformer's vectors
     chooses_share: bool  # a run chooses the share of the words
     unit_length: bool  # the vectors begin with length 1
+    nested: bool  # a run may leave the branch beside the mean out at its end
 
     def begin(self, params: Any) -> Any:
         """The parameters with which training begins: the words have their share."""
 
     def plain(self, params: Any) -> Any:
         """The parameters of the start, for vectors of the segment encoder alone."""
+
+    def without_branch(self, params: Any) -> Any:
+        """The parameters with which the branch adds nothing."""
+
+    def explains(self, params: Any) -> bool:
+        """Whether there is attention, and it has a part in the vectors."""
 
 
 @runtime_checkable
@@ -487,7 +494,7 @@ class ObjectiveWithTeacher(Objective, Protocol):
 class Kept(NamedTuple):
     """What a run keeps at its end, and why, in one line."""
 
-    name: str  # "trained", "words" or "start"
+    name: str  # "trained", "mean", "words" or "start"
     params: Any
     reason: str
     metrics: dict[str, float]

@@ -46,6 +46,11 @@ class DocumentEncoder(nn.Module):
         return getattr(self.document, "parts", 1)
 
     @property
+    def nested(self) -> bool:
+        """Whether `views` gives the views of the mean alone, then those of the sum."""
+        return isinstance(self.document, BeginsAsMean) and self.document.nested
+
+    @property
     def inner_segment(self) -> nn.Module:
         """The segment encoder; with towers, the encoder inside of each tower."""
         return self.segment.encoder if self.segment.has_towers else self.segment
@@ -178,6 +183,14 @@ def plain(encoder: DocumentEncoder, params: Any) -> Any:
     """The parameters of a start that are scored before training."""
     document = encoder.document
     return document.plain(params) if isinstance(document, BeginsAsMean) else params
+
+
+def explains(encoder: DocumentEncoder, params: Any) -> bool:
+    """Whether there is attention that has a part in the vectors of documents."""
+    document = encoder.document
+    if isinstance(document, BeginsAsMean):
+        return document.explains(params)
+    return document.attends
 
 
 def fresh_params(encoder: DocumentEncoder, seed: int, known: Iterable[str] = ()) -> Any:

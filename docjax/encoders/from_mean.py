@@ -16,7 +16,15 @@ from docjax.encoders.pooling import weighted_mean
 from docjax.encoders.weight_decay import COMPONENTS
 from docjax.errors import UserError
 from docjax.kernels import EXACT, unit
-from docjax.types import Graphs
+from docjax.types import (
+    QUERY,
+    Graphs,
+    ObjectiveOfTokens,
+    ObjectiveOfWords,
+    ObjectiveWithMemory,
+)
+
+OTHERS = ObjectiveWithMemory, ObjectiveOfTokens, ObjectiveOfWords
 
 
 class FromMean(nn.Module):
@@ -24,6 +32,9 @@ class FromMean(nn.Module):
 
     branch: a document encoder whose vector is added after a linear layer that begins at
       zero; None: no branch.
+    nested: the mean learns as if there were no branch, and the branch learns what it adds
+      to this mean, from segments that are scaled as the mean is. So a run may leave the
+      branch out at its end (`docjax/recipe/judgement.py`).
     words: the width of the word vectors at the end of each segment vector. The mean of
       the transformer's vectors and the mean of the word vectors are then scaled to
       length 1 each, and the words get a share of the squared length: a parameter that
@@ -39,6 +50,7 @@ class FromMean(nn.Module):
 
     exported_as = "FromMean"
     branch: nn.Module | None = None
+    nested: bool = False
     words: int = 0
     share: float | None = None
     normalize: bool | None = None
@@ -78,7 +90,9 @@ class FromMean(nn.Module):
     @nn.nowrap
     def check_run(self, config: Any) -> None:
         """Raises UserError for the mean of a random encoder that should be a pretrained
-        one: it is not trained, or its pooling is that of `init`."""
+        one: it is not trained, or its pooling is that of `init`. And for `nested` where
+        a loss does not read the views of documents alone."""
+        self._check_nested(config)
         if config.init or self.words_alone:
             return
         encoder = config.encoder.built
@@ -89,6 +103,36 @@ class FromMean(nn.Module):
                 "give one with --config.init=FOLDER, train the encoder (encoder.frozen, "
                 "pooling), or take graph_roberta:words"
             )
+
+    @nn.nowrap
+    def _check_nested(self, config: Any) -> None:
+        kinds, objective = config.examples.built.kinds, config.objective.built
+        needs = None
+        if self.nested and self.branch is None:
+            needs = "a branch"
+        elif self.nested and QUERY in kinds + config.views.built.kinds:
+            needs = "views of documents alone, no queries"
+        elif self.nested and config.encoder.built.head is not None:
+            needs = "an encoder without a head"
+        elif self.nested and isinstance(objective, OTHERS):
+            needs = "an objective that compares views and remembers nothing"
+        if needs:
+            raise UserError(
+                f"encoder.document.nested needs {needs}: set "
+                "--config.encoder.document.nested=False"
+            )
+
+    @nn.nowrap
+    def without_branch(self, params: Any) -> Any:
+        """The parameters with which the branch adds nothing."""
+        kernel = params["document"]["add"]["kernel"]
+        add = {"add": {"kernel": jnp.zeros_like(kernel)}}
+        return params | {"document": params["document"] | add}
+
+    @nn.nowrap
+    def explains(self, params: Any) -> bool:
+        """Whether there is attention, and it has a part in the vectors."""
+        return self.attends and bool(params["document"]["add"]["kernel"].any())
 
     @nn.nowrap
     def begin(self, params: Any) -> Any:
@@ -118,20 +162,32 @@ class FromMean(nn.Module):
             raise UserError(
                 f"encoder.document.share {self.share} is not between 0 and 1"
             )
+        if self.words:
+            self.share_of_words = self.param("share", nn.initializers.zeros, (1,))
+
+    def _scaled(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
+        """Vectors of length 1, of which the words have their share."""
+        if not self.words:
+            return unit(vectors) if self.normalize else vectors
+        known, words = vectors[..., : -self.words], vectors[..., -self.words :]
+        share = jax.lax.stop_gradient(self.share_of_words)
+        known, words = unit(known) * (1 - share) ** 0.5, unit(words) * share**0.5
+        return jnp.concatenate([known, words], axis=-1)
+
+    def _read(self, vectors: Float[Array, "*s p d"]) -> Float[Array, "*s p d"]:
+        """What the branch reads of the segment vectors."""
+        return jax.lax.stop_gradient(self._scaled(vectors)) if self.nested else vectors
 
     @nn.compact
     def _joined(
-        self, mean: Float[Array, "*s d"], branch: Float[Array, "*s f"] | None
-    ) -> Float[Array, "*s d"]:
-        if self.words:
-            known, words = mean[..., : -self.words], mean[..., -self.words :]
-            share = jax.lax.stop_gradient(
-                self.param("share", nn.initializers.zeros, (1,))
-            )
-            known, words = unit(known) * (1 - share) ** 0.5, unit(words) * share**0.5
-            mean = jnp.concatenate([known, words], axis=-1)
-        elif self.normalize:
-            mean = unit(mean)
+        self,
+        mean: Float[Array, "*s d"],
+        branch: Float[Array, "*s f"] | None,
+        both: bool = False,
+    ) -> Float[Array, "..."]:
+        """The sum of mean and branch; `both` puts the mean alone before it, and the
+        gradient of the sum does not reach the mean."""
+        mean = self._scaled(mean)
         width = mean.shape[-1]
         if self.turn:
             mean = _linear("turn", width, nn.initializers.orthogonal())(mean)
@@ -141,7 +197,10 @@ class FromMean(nn.Module):
             mean = jnp.matmul(mean, rotation, precision=EXACT)
         if branch is None:
             return mean
-        return mean + _linear("add", width, nn.initializers.zeros)(branch)
+        added = _linear("add", width, nn.initializers.zeros)(branch)
+        if both:
+            return jnp.concatenate([mean, jax.lax.stop_gradient(mean) + added])
+        return mean + added
 
     def __call__(
         self,
@@ -151,21 +210,28 @@ class FromMean(nn.Module):
         graphs: Graphs | None = None,
     ) -> Float[Array, "*s d"]:
         """Document vectors; segments of length 0 are ignored."""
-        branch = self.branch and self.branch(vectors, lengths, places, graphs)
-        return self._joined(weighted_mean(vectors, lengths), branch)
+        mean = weighted_mean(vectors, lengths)
+        if self.branch is None:
+            return self._joined(mean, None)
+        branch = self.branch(self._read(vectors), lengths, places, graphs)
+        return self._joined(mean, branch)
 
     def query(self, vectors: Float[Array, "*s d"]) -> Float[Array, "*s d"]:
         """Query vectors: a query is a document of one segment."""
-        return self._joined(vectors, self.branch and self.branch.query(vectors))
+        branch = self.branch and self.branch.query(self._read(vectors))
+        return self._joined(vectors, branch)
 
     def views(self, vectors, lengths, places, graphs, keys=None):
-        inputs = vectors, lengths, places, graphs, keys
-        branch = self.branch and self.branch.views(*inputs)
-        return self._joined(weighted_mean(vectors, lengths), branch)
+        """As `EachViewAlone`; if `nested`, after those of the mean alone."""
+        mean = weighted_mean(vectors, lengths)
+        if self.branch is None:
+            return self._joined(mean, None)
+        inputs = self._read(vectors), lengths, places, graphs, keys
+        return self._joined(mean, self.branch.views(*inputs), both=self.nested)
 
-    def nodes(self, *inputs: Any) -> tuple[Float[Array, "*s i f"], list[Array | None]]:
+    def nodes(self, vectors, *inputs) -> tuple[Float[Array, "*s i f"], list[Any]]:
         """Those of the branch, see `GraphAttention.nodes`."""
-        return self.branch.nodes(*inputs)
+        return self.branch.nodes(self._read(vectors), *inputs)
 
 
 def _linear(name: str, width: int, begin: nn.initializers.Initializer) -> nn.Dense:

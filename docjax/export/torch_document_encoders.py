@@ -66,21 +66,27 @@ class FromMean(Encoder):
 
     def forward(self, vectors, lengths, graph):
         weights = (lengths / lengths.sum().clamp(min=1)).to(vectors.dtype)
-        branch = self.branch and self.branch(vectors, lengths, graph)
+        branch = self.branch and self.branch(self.read(vectors), lengths, graph)
         return self.joined(weights @ vectors, branch)
 
     def query(self, vectors):
-        return self.joined(vectors, self.branch and self.branch.query(vectors))
+        branch = self.branch and self.branch.query(self.read(vectors))
+        return self.joined(vectors, branch)
 
-    def joined(self, mean, branch):
+    def read(self, vectors):
+        return self.scaled(vectors) if self.facts["nested"] else vectors
+
+    def scaled(self, vectors):
         if words := self.facts["words"]:
             share = self.param("share")
-            known, of_words = mean[..., :-words], mean[..., -words:]
+            known, of_words = vectors[..., :-words], vectors[..., -words:]
             known = F.normalize(known, dim=-1) * (1 - share).sqrt()
             of_words = F.normalize(of_words, dim=-1) * share.sqrt()
-            mean = torch.cat([known, of_words], dim=-1)
-        elif self.facts["normalize"]:
-            mean = F.normalize(mean, dim=-1)
+            return torch.cat([known, of_words], dim=-1)
+        return F.normalize(vectors, dim=-1) if self.facts["normalize"] else vectors
+
+    def joined(self, mean, branch):
+        mean = self.scaled(mean)
         if self.facts["turn"]:
             mean = mean @ self.param("turn/kernel")
         if self.facts["components"]:

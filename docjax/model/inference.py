@@ -26,7 +26,7 @@ from docjax.data.microbatches import (
     round_up,
     rows_of,
 )
-from docjax.encoders.document import DocumentEncoder, without_segment
+from docjax.encoders.document import DocumentEncoder, explains, without_segment
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, QUERY, GraphBuilder, Graphs, Segments
 
@@ -150,10 +150,11 @@ class Inference:
         Of a model with chunk attention, the weights with which each segment attends to
         all segments; the document, node 0, takes no part.
         """
-        if not (self.encoder.document.attends or self.attends_to_other):
+        if not (explains(self.encoder, params) or self.attends_to_other):
             raise UserError(
-                f"{type(self.encoder.document).__name__} has no attention to explain: "
-                "use a model with graph attention or chunk attention"
+                f"{type(self.encoder.document).__name__} has no attention to explain, or "
+                "its run left the attention out: use a model with graph attention or "
+                "chunk attention"
             )
         [vectors] = self.segments(params, [document])
         if self.attends_to_other:

@@ -75,10 +75,10 @@ def confirmed(
     return means.reshape(2, -1).mean(0)
 
 
-def is_worse(differences: Float[np.ndarray, " b"]) -> bool:
-    """Whether the mean is below 0 by more than a standard error."""
+def is_worse(differences: Float[np.ndarray, " b"], errors: float = 1) -> bool:
+    """Whether the mean is below 0 by more than so many standard errors."""
     mean, error = mean_and_error(differences)
-    return mean < -error
+    return mean < -errors * error
 
 
 def mean_and_error(differences: Float[np.ndarray, " b"]) -> tuple[float, float]:

@@ -25,6 +25,8 @@ WHEN = {
     "start": "at the start",
     "words": "with the words alone",
     "trained": "after training",
+    "mean": "without attention",
+    "branch": "with attention between sections",
 }
 LOSS = 0.1  # of what the words gain, which the steps may lose
 
@@ -41,12 +43,26 @@ def judge(
     vectors (10 nearest neighbours), and not worse than before training by more than a
     standard error. If training fails, or if the steps lose to the words in their share
     (not where words are all of a vector: TF-IDF would confirm), these are judged.
+
+    A branch beside a mean that learns alone (`FromMean.nested`) is judged after that: it
+    stays unless it makes the mean worse.
     """
     document = prepared.encoder.document
     if not len(prepared.held_out):
         few = f"{len(prepared.trained_on)} training documents are too few to tell what helps"
         return _of_start(prepared, start, few, {})
     judges = Judges(prepared, mesh, start, prepared.held_out)
+    if not prepared.encoder.nested:
+        return _judged(judges, trained)
+    mean = document.without_branch(trained)
+    kept = _judged(judges, mean)
+    return _with_branch(judges, kept, trained) if kept.params is mean else kept
+
+
+def _judged(judges: Judges, trained: Any) -> Kept:
+    """What `judge` keeps of the trained parameters, the words and the start."""
+    prepared, start = judges.prepared, judges.start
+    document = prepared.encoder.document
     blends = isinstance(document, BeginsAsMean)
     alone = blends and document.words_alone
     has_words = blends and document.words and document.share
@@ -70,6 +86,32 @@ def judge(
         helps = "the words of the corpus help" if alone else "training helped"
         return Kept("trained", trained, f"{helps}: {trial.reason}", metrics)
     return _of_start(prepared, start, trial.reason, metrics)
+
+
+def _with_branch(judges: Judges, kept: Kept, trained: Any) -> Kept:
+    """The trained parameters, unless their branch makes the mean in `kept` worse.
+
+    Worse beyond a 95 % interval: how well documents that one excerpt finds are confirmed
+    by the other, the reciprocal rank of the other excerpt, or how often the nearest
+    neighbours of a training document have its label.
+    """
+    vectors = {"mean": judges.vectors(kept.params), "branch": judges.vectors(trained)}
+    scores = {key: judges.confirmed(*each) for key, each in vectors.items()}
+    ranks = {key: reciprocal_ranks(both, all_) for key, (all_, both) in vectors.items()}
+    labels = judges.prepared.labels[judges.rows]
+    known = {key: documents for key, (documents, _) in vectors.items()}
+    against, metrics = by_labels(
+        labels, known, "branch", WHEN, before="mean", errors=DEVIATIONS
+    )
+    worse = any(is_worse(x["branch"] - x["mean"], DEVIATIONS) for x in (scores, ranks))
+    found = {f"judgement/{key}": float(x.mean()) for key, x in scores.items()}
+    found |= {f"judgement/{key}_rank": float(x.mean()) for key, x in ranks.items()}
+    metrics = kept.metrics | found | metrics
+    text, _, _ = _compared(scores["mean"], scores["branch"], "mean", "branch")
+    if of_first(bool(worse or against)):
+        reason = f"{kept.reason}; attention is left out: {against or text}"
+        return Kept("mean", kept.params, reason, metrics)
+    return Kept("trained", trained, f"{kept.reason}; attention stays: {text}", metrics)
 
 
 def _of_start(
@@ -116,7 +158,7 @@ def _compare(judges: Judges, params: Any, name: str) -> _Trial:
         return _Trial(False, text, metrics, scores[name])
     known = {key: documents for key, (documents, _) in vectors.items()}
     labels = judges.prepared.labels[judges.rows]
-    refused, more = by_labels(labels, known, name, WHEN[name])
+    refused, more = by_labels(labels, known, name, WHEN)
     return _Trial(not refused, refused or text, metrics | more, scores[name])
 
 

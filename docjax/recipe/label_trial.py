@@ -30,7 +30,9 @@ def by_labels(
     labels: Int[np.ndarray, " m"],
     vectors: Mapping[str, Float[np.ndarray, "m d"]],
     name: str,
-    when: str,
+    when: Mapping[str, str],
+    before: str = "start",
+    errors: float = 1,
 ) -> tuple[str, dict[str, float]]:
     """Why the labels speak against the vectors `name`, or "", and metrics.
 
@@ -39,8 +41,9 @@ def by_labels(
 
     Args:
       labels: -1 without a label.
-      vectors: the documents' unit vectors, of "start" and of `name`.
-      when: how the reason calls the vectors `name`.
+      vectors: the documents' unit vectors, of `before` and of `name`.
+      when: how the reason calls the vectors.
+      errors: the standard errors by which `name` is worse than `before`.
     """
     counts = np.bincount(labels[labels >= 0])
     has_label = np.isin(labels, np.flatnonzero(counts > FEW))
@@ -53,15 +56,18 @@ def by_labels(
     metrics = {f"judgement/{key}_knn": value for key, value in accuracy.items()}
     recall = {key: _recall(each, known) for key, each in votes.items()}
     if not any(each.beats_chance() for each in recall.values()):
-        start, after = recall["start"], recall[name]
+        start, after = recall[before], recall[name]
         reason = (
             f"the labels cannot be read off the texts: the nearest neighbours are right "
-            f"for {start.mean:.3f} of a label's documents at the start and "
-            f"{after.mean:.3f} {when} (mean over labels), by chance for {start.chance:.3f}"
+            f"for {start.mean:.3f} of a label's documents {when[before]} and "
+            f"{after.mean:.3f} {when[name]} (mean over labels), by chance for "
+            f"{start.chance:.3f}"
         )
         return reason, metrics
-    if is_worse(right[name] - right["start"]):
-        shown = f"{accuracy['start']:.3f} at the start, {accuracy[name]:.3f} {when}"
+    if is_worse(right[name] - right[before], errors):
+        shown = (
+            f"{accuracy[before]:.3f} {when[before]}, {accuracy[name]:.3f} {when[name]}"
+        )
         return f"the nearest neighbours' labels are right for {shown}", metrics
     return "", metrics
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -11,12 +12,13 @@ from jaxtyping import Float, Int
 from docjax.data.splits import evenly
 from docjax.encoders.document import begin
 from docjax.model.compare import unit
+from docjax.recipe.tfidf import word_vectors
 from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
 from docjax.storage import atomic
 from docjax.storage.arrays import write_rows
 from docjax.storage.processes import wait
-from docjax.types import ObjectiveWithTeacher
+from docjax.types import BeginsAsMean, ObjectiveWithTeacher
 
 AT_ONCE = 1024  # documents whose neighbours are searched together
 MOST = 20_000  # documents among which neighbours are searched
@@ -30,18 +32,39 @@ def teacher_of(
     objective = prepared.config.objective.built
     if not isinstance(objective, ObjectiveWithTeacher):
         return None
-    rows, encoder = prepared.learnt_from, prepared.encoder
-
-    def encode() -> np.ndarray:
-        start = start_params(prepared.config, encoder, prepared.run)
-        model = prepared.model(begin(encoder, start), mesh)
-        documents = (prepared.segments(prepared.corpus[row]) for row in rows.tolist())
-        return np.stack(list(model.inference().encode(model.params, documents)))
-
+    rows = prepared.learnt_from
+    encode = lambda: _of_start(prepared, mesh, rows)
     path, count = prepared.run / "teacher.npy", len(prepared.corpus)
     made = prepared.begun and path.exists()
     wait("teacher begins")  # every process has looked before one of them writes
     return teacher_vectors(path, objective, rows, count, encode, made)
+
+
+def _of_start(
+    prepared: Prepared, mesh: jax.sharding.Mesh, rows: Int[np.ndarray, " b"]
+) -> Float[np.ndarray, "b d"]:
+    """The vectors of the start, in which words are counted in whole documents.
+
+    The model counts them in each segment, so that a passage has a vector of its own
+    words; a word of many passages is then counted too often in a document.
+    """
+    document = prepared.encoder.document
+    start = start_params(prepared.config, prepared.encoder, prepared.run)
+
+    def encoded(params: Any) -> np.ndarray:
+        model = prepared.model(params, mesh)
+        documents = (prepared.segments(prepared.corpus[row]) for row in rows.tolist())
+        return np.stack(list(model.inference().encode(model.params, documents)))
+
+    if not (isinstance(document, BeginsAsMean) and document.words and document.share):
+        return encoded(begin(prepared.encoder, start))
+    table = np.asarray(start["segment"]["words"]["table"])
+    words = unit(word_vectors((prepared.corpus[row] for row in rows.tolist()), table))
+    if document.words_alone:
+        return words
+    known = unit(encoded(document.clone(share=0.0).begin(start)))
+    share = document.share
+    return np.concatenate([(1 - share) ** 0.5 * known, share**0.5 * words], axis=1)
 
 
 def teacher_vectors(

@@ -33,6 +33,16 @@ def tfidf(
     return counts, idf
 
 
+def word_vectors(
+    documents: Iterable[Units], table: Float[np.ndarray, "w k"]
+) -> Float[np.ndarray, "b k"]:
+    """The sums of the vectors of the documents' words; a word that occurs c times in a
+    document counts 1 + ln c times."""
+    counts = _counts(documents, len(table))
+    counts.data = 1 + np.log(counts.data)
+    return counts @ table
+
+
 def _counts(documents: Iterable[Units], vocabulary: int) -> scipy.sparse.csr_matrix:
     """How often each document (row) has each token (column)."""
     kinds, sizes, numbers = [], [], []

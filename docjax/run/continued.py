@@ -51,6 +51,8 @@ def check_same(config: RunConfig, run: Path, saved: RunConfig | None) -> None:
     config = _with_prompts(config)
     if config.class_count == 0:  # the documents fill it in later
         config = config.with_classes(saved.class_count)
+    if saved.graph is None and config.encoder.built.nested:  # no document has sections
+        config = config.without_branch()
     for name in ("batch", "microbatch"):
         if getattr(config, name) is None:  # filled in later
             config = dataclasses.replace(config, **{name: getattr(saved, name)})

@@ -178,6 +178,18 @@ class RunConfig:
         encoder = self.encoder.with_keywords(head=head)
         return dataclasses.replace(self, encoder=encoder)
 
+    def without_branch(self) -> "RunConfig":
+        """The config with the mean of segments alone, without a branch and its graph."""
+        document = {
+            **self.encoder.keywords["document"],
+            "branch": None,
+            "nested": False,
+        }
+        mean = self.encoder.built.document.clone(branch=None, nested=False)
+        built = self.encoder.built.clone(document=mean)
+        encoder = self.encoder.as_built(built, document=document)
+        return dataclasses.replace(self, encoder=encoder, graph=None)
+
     def with_vocabulary(self, size: int) -> "RunConfig":
         """The config with `size` rows in the word table of the segment encoder."""
         segment, built = self.encoder.keywords["segment"], self.encoder.built

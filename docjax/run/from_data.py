@@ -6,11 +6,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax
+import numpy as np
 from absl import logging
 
+from docjax.data.corpus import Corpus
+from docjax.data.splits import evenly
 from docjax.errors import UserError
 from docjax.model.inference import TOKENS
 from docjax.run.fields import LARGEST_BATCH, RunConfig, is_run, read
+
+MOST = 1_000  # documents that say whether there are sections
 
 
 def fill_vocabulary(config: RunConfig, trained: int) -> RunConfig:
@@ -46,6 +51,25 @@ def fill_classes(config: RunConfig, classes: Sequence[str]) -> RunConfig:
             "number"
         )
     return dataclasses.replace(config.with_classes(count), labels=tuple(classes))
+
+
+def fill_branch(
+    config: RunConfig, saved: RunConfig | None, corpus: Corpus, rows: np.ndarray
+) -> RunConfig:
+    """The config without a branch that a run may leave out (`FromMean.nested`), if most
+    of the documents `rows` have no sections to attend between.
+
+    saved: the config that the run began with, if it has begun.
+    """
+    if not config.encoder.built.nested:
+        return config
+    sample = evenly(rows, MOST).tolist()
+    many = sum(len(np.unique(corpus[row].sections)) > 1 for row in sample)
+    has_sections = saved.graph is not None if saved else 2 * many > len(sample)
+    if has_sections:
+        return config
+    logging.info("most documents have no sections: no attention between sections")
+    return config.without_branch()
 
 
 def fill_batch(

@@ -69,6 +69,12 @@ def prepare(config: Any, run: Path) -> Prepared:
         begun=saved is not None,
     )
     _check_splits(prepared)
+    config = from_data.fill_branch(config, saved, corpus, prepared.trained_on)
+    prepared = prepared.changed(
+        config=config,
+        encoder=config.encoder.built,
+        graph=config.graph and config.graph.built,
+    )
     config = from_data.fill_batch(config, saved, lambda: len(prepared.examples))
     special, reads_queries = prepared.frames[DOCUMENT].special, bool(prepared.queries)
     config = from_data.fill_microbatch(config, saved, special, reads_queries)

@@ -15,6 +15,7 @@ from docjax.data import graphs
 from docjax.data.records import full_text
 from docjax.data.segments import segments
 from docjax.data.vocabulary import Vocabulary, vocabulary
+from docjax.encoders.document import explains
 from docjax.errors import UserError
 from docjax.explain import figures, run_page
 from docjax.huggingface import docjax_json
@@ -320,7 +321,7 @@ def _attention(
     prepared: Prepared, folder: Path, params, documents: Sequence[Document]
 ) -> list[run_page.Attention]:
     """The attention over each document; none for a model without attention."""
-    if not prepared.encoder.document.attends:
+    if not explains(prepared.encoder, params):
         return []
     if not documents:
         raise UserError("no labelled documents to explain")

@@ -386,6 +386,10 @@ class GradientCache:
         outputs = self._by_both(read, params, average, documents)
         if memory:
             loss, metrics, memory = self.objective(outputs, targets, memory)
+        elif self.encoder.nested:
+            alone, whole = jnp.split(outputs, 2)
+            loss, metrics = self.objective(whole, targets)
+            loss = loss + self.objective(alone, targets)[0]
         else:
             loss, metrics = self.objective(outputs, targets)
         return loss, (metrics | {"loss": loss}, memory)

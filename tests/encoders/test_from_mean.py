@@ -125,3 +125,62 @@ def test_attention_to_another_document_is_that_of_the_branch():
         )
     )
     jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+@pytest.fixture(scope="module")
+def nested():
+    """An encoder whose mean learns alone, its parameters, and four documents of views."""
+    branch = GraphAttention(width=8)
+    encoder = FromMean(branch, nested=True, words=6, share=0.25, turn=True)
+    vectors, lengths = drawn(2, 4, 3, 16), jnp.full((2, 4, 3), 5)
+    places = jnp.zeros((2, 4, 3, 2), int)
+    graph = Graphs(adjacency=jnp.ones((2, 4, 4, 4), bool))
+    read = vectors, lengths, places, graph
+    init = jax.jit(functools.partial(encoder.init, method="views"))
+    params = init(jax.random.key(0), *read)["params"]
+    params = encoder.begin({"document": params})["document"]
+    kernel = drawn(*params["add"]["kernel"].shape)
+    return encoder, params | {"add": {"kernel": kernel}}, read
+
+
+def test_a_mean_that_learns_alone_learns_nothing_of_the_branch(nested):
+    encoder, params, read = nested
+    alone = encoder.clone(branch=None, nested=False)
+    weight = drawn(2, 4, 16)
+
+    def loss(encoder, params, vectors, part=None):
+        given = {"params": params}, vectors, *read[1:]
+        views = encoder.apply(*given, method="views")
+        views = views if part is None else jnp.split(views, 2)[part]
+        return (jnp.sin(views) * weight).sum()
+
+    grad = lambda of, part: jax.grad(functools.partial(loss, of, part=part), (0, 1))
+    of_params, of_vectors = grad(alone, None)(
+        {name: params[name] for name in ("share", "turn")}, read[0]
+    )
+    mean, from_mean = grad(encoder, 0)(params, read[0])
+    np.testing.assert_allclose(
+        mean["turn"]["kernel"], of_params["turn"]["kernel"], rtol=1e-6
+    )
+    np.testing.assert_allclose(from_mean, of_vectors, rtol=1e-5, atol=1e-6)
+    assert not mean["add"]["kernel"].any()
+    whole, from_whole = grad(encoder, 1)(params, read[0])
+    assert not whole["turn"]["kernel"].any() and not from_whole.any()
+    assert whole["add"]["kernel"].any()
+    assert jax.tree.reduce(lambda a, b: a or bool(b.any()), whole["branch"], False)
+
+
+def test_a_branch_that_is_left_out_leaves_the_mean(nested):
+    encoder, params, (vectors, lengths, places, graph) = nested
+    read = vectors[0], lengths[0], places[0], jax.tree.map(lambda g: g[0], graph)
+    given = {"document": params}
+    without = encoder.without_branch(given)
+    assert encoder.explains(given) and not encoder.explains(without)
+    found = encoder.apply({"params": without["document"]}, *read)
+    alone = encoder.clone(branch=None, nested=False)
+    mean = alone.apply({"params": {n: params[n] for n in ("share", "turn")}}, *read)
+    np.testing.assert_allclose(found, mean, rtol=1e-6)
+    views = encoder.apply({"params": params}, *nested[2], method="views")
+    both = encoder.apply({"params": params}, *read)
+    np.testing.assert_allclose(views[2], both, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(views[0], mean, rtol=1e-6)

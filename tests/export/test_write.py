@@ -381,6 +381,12 @@ OTHERS = {
         DocumentEncoder(BERT, FromMean(GraphAttention(width=6), normalize=True)),
         graph=graphs.full,
     ),
+    "attention between sections that the run may leave out": lambda: small(
+        DocumentEncoder(
+            BERT, FromMean(GraphAttention(width=6), nested=True, normalize=True)
+        ),
+        graph=graphs.section,
+    ),
     "a BiLSTM beside the turned mean": lambda: small(
         DocumentEncoder(
             AVERAGE,

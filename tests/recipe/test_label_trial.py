@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from docjax.recipe.judgement import WHEN
 from docjax.recipe.label_trial import by_labels
 
 
@@ -15,7 +16,7 @@ def clusters(labels):
 
 def said(labels, vectors):
     both = {"start": vectors, "trained": vectors}
-    return by_labels(np.asarray(labels), both, "trained", "after training")
+    return by_labels(np.asarray(labels), both, "trained", WHEN)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +42,7 @@ def test_small_classes_do_not_hide_that_large_ones_are_found():
 def test_labels_of_seven_documents_speak():
     labels = np.arange(280) // 7
     both = {"start": clusters(labels), "trained": clusters(np.zeros(280, int))}
-    reason, _ = by_labels(labels, both, "trained", "after training")
+    reason, _ = by_labels(labels, both, "trained", WHEN)
     assert "right for 1.000 at the start" in reason
 
 
@@ -81,5 +82,5 @@ def test_worse_neighbours_speak_against_training():
     noise = clusters(np.zeros(240, int))
     both = {"start": clusters(labels), "trained": clusters(labels) + 30 * noise}
     both["trained"][::2] = noise[::2]
-    reason, _ = by_labels(labels, both, "trained", "after training")
+    reason, _ = by_labels(labels, both, "trained", WHEN)
     assert "nearest neighbours' labels are right" in reason
