@@ -133,7 +133,7 @@ def tune(config: ConfigDict) -> None:
 def words(config: ConfigDict) -> None:
     """The recipe without a pretrained encoder: its word vectors get all of the share.
 
-    Sections and contrast make vectors of words alone worse.
+    The halves of a text have too few words for a contrast.
     """
     small(config)
     sizes = config.encoder.segment.to_dict()

@@ -45,6 +45,7 @@ class Attention(NamedTuple):
     segments: list[Passage]  # of the nodes 1, 2, ...
     headings: list[str]  # of the segments' sections
     segments_cut: int  # the number of segments that the model's cap leaves out
+    lengths: list[int]  # tokens of each segment
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -260,7 +261,13 @@ class DocumentModel(Encoding):
         sections = [section.heading for section in parsed.sections] or [""]
         headings = [sections[piece.section] for piece in pieces]
         count = len(kept)
-        return Attention(weights, pieces[:count], headings[:count], len(whole) - count)
+        return Attention(
+            weights,
+            segments=pieces[:count],
+            headings=headings[:count],
+            segments_cut=len(whole) - count,
+            lengths=kept.lengths.tolist(),
+        )
 
     def read_sides(self, documents: Sequence[Item]) -> list[Side]:
         """The documents' tokens and texts, as `compare` reads them."""

@@ -30,6 +30,7 @@ from docjax.types import (
     AFTER,
     BEFORE,
     DOCUMENT,
+    BeginsAsMean,
     Document,
     EncoderOfWords,
     Section,
@@ -335,29 +336,38 @@ def _attention(
 def _attention_over(
     model: DocumentModel, document: Document, folder: Path, number: int
 ) -> run_page.Attention:
-    """The attention with the full and, of sections, the section graph."""
+    """The attention with the full and, of sections, the section graph; beside a mean,
+    that of the model and the share of each segment in the mean."""
     kinds = {"full graph": graphs.full}
     if len(document.sections) > 1:
         kinds["section graph"] = graphs.section
+    begins_as_mean = isinstance(model.encoder.document, BeginsAsMean)
+    if begins_as_mean:
+        kinds = {"attention": model.graph}
     explanations = {
         name: dataclasses.replace(model, graph=graph).explain(document)
         for name, graph in kinds.items()
     }
     weights = {n: _of_last_layer(each.weights) for n, each in explanations.items()}
+    first = next(iter(explanations.values()))
+    sections = [segment.section for segment in first.segments]
+    heat = figures.node_attention(
+        folder / f"node_attention_{number}", weights, sections
+    )
+    if begins_as_mean:
+        mean = np.zeros_like(weights["attention"])
+        mean[0, 1:] = np.array(first.lengths) / sum(first.lengths)
+        weights["share of the tokens in the mean"] = mean
     rows = {name: matrix[0] for name, matrix in weights.items()}
-    full = explanations["full graph"]
-    sections = [segment.section for segment in full.segments]
     return run_page.Attention(
         document=document.title or document.id,
         passages=[
             Section(heading, segment.text)
-            for heading, segment in zip(full.headings, full.segments, strict=True)
+            for heading, segment in zip(first.headings, first.segments, strict=True)
         ],
         weights=weights,
         bars=figures.document_attention(folder / f"document_attention_{number}", rows),
-        heat=figures.node_attention(
-            folder / f"node_attention_{number}", weights, sections
-        ),
+        heat=heat,
     )
 
 

@@ -121,7 +121,10 @@ def test_attention_that_harms_is_left_out_and_not_explained(
     with pytest.raises(UserError, match="its run left the attention out"):
         prepared.model(kept.params).explain(document)
     shown = report._attention(prepared, tmp_path, with_branch(trained, 1.0), [document])
-    assert list(shown[0].weights) == ["full graph", "section graph"]
+    attention, mean = shown[0].weights.values()
+    assert attention.shape == mean.shape == (3, 3)
+    np.testing.assert_allclose(attention.sum(1), 1, rtol=1e-5)
+    np.testing.assert_allclose(mean[0], [0, 0.5, 0.5], rtol=0.2)
 
 
 def test_a_start_that_is_kept_needs_no_branch(judged, monkeypatch):
