@@ -23,10 +23,12 @@ sentence encoder, in pieces of at most its length and 512 tokens that end with a
 with its prompts; and both halves of up to 5,000 texts that are one piece of at least 128
 tokens. The vector begins as the mean of the pieces' vectors; training adds word vectors
 of the corpus, brings two sections or halves of a document together and keeps similar
-documents together. The steps learn from 20,000 documents, or from as many as fill them,
-evenly spread, and of a larger corpus the encoder reads only these and those that the
-tasks score. A judgement without labels decides whether the run keeps what it trained,
-the words without the steps, or the start (docs/does-it-pay.md).
+documents together. Where most documents have sections, graph attention over the section
+graph learns what it adds to this mean, and the run leaves it out where it does harm. The
+steps learn from 20,000 documents, or from as many as fill them, evenly spread, and of a
+larger corpus the encoder reads only these and those that the tasks score. A judgement
+without labels decides whether the run keeps what it trained, the words without the
+steps, or the start (docs/does-it-pay.md).
 `tune`: the same, and trains all weights of the encoder, on the first four pieces of each
 section or half. It was better than `frozen` on one corpus of three, with one seed
 (docs/results.md).

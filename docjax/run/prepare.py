@@ -70,11 +70,7 @@ def prepare(config: Any, run: Path) -> Prepared:
     )
     _check_splits(prepared)
     config = from_data.fill_branch(config, saved, corpus, prepared.trained_on)
-    prepared = prepared.changed(
-        config=config,
-        encoder=config.encoder.built,
-        graph=config.graph and config.graph.built,
-    )
+    prepared = _with_config(prepared, config)
     config = from_data.fill_batch(config, saved, lambda: len(prepared.examples))
     special, reads_queries = prepared.frames[DOCUMENT].special, bool(prepared.queries)
     config = from_data.fill_microbatch(config, saved, special, reads_queries)
@@ -83,6 +79,12 @@ def prepare(config: Any, run: Path) -> Prepared:
     if jax.process_index() == 0:
         json_file.write(run / "config.json", prepared.config.to_json())
     return prepared
+
+
+def _with_config(prepared: Prepared, config: RunConfig) -> Prepared:
+    """The run with the encoder and the graph of another config."""
+    graph = config.graph and config.graph.built
+    return prepared.changed(config=config, encoder=config.encoder.built, graph=graph)
 
 
 def _make(run: Path) -> None:

@@ -59,19 +59,28 @@ def check(
 
 
 def check_vectors(
-    mesh: jax.sharding.Mesh, batch: int, views: int, longest: int, width: int
+    mesh: jax.sharding.Mesh,
+    batch: int,
+    views: int,
+    longest: int,
+    width: int,
+    graph: int = 0,
 ) -> None:
     """Raises UserError if the vectors of a batch's segments do not fit on a device.
 
-    Every view has room for the longest one, `longest` segments of `width` numbers.
+    Every view has room for the longest one, `longest` segments of `width` numbers, whose
+    graph takes `graph` bytes.
     """
-    each = views * -(-batch // mesh.size) * width * 4  # bytes for a segment of a view
-    needed, most = each * longest, available(mesh) // each
-    if longest > most:
+    each = views * -(-batch // mesh.size)
+    needed, limit = each * (longest * width * 4 + graph), available(mesh)
+    if needed > limit:
+        # A graph grows at most with the square of the segments.
+        most = int(longest * (limit / needed) ** (0.5 if graph else 1))
         raise UserError(
             f"a step does not fit in memory ({_gib(available(mesh))} per device): the "
             f"longest document has {longest:,} segments in a view, so the segment "
-            f"vectors of a batch of {batch} with it take {_gib(needed)}: set "
+            f"vectors {'and graphs ' if graph else ''}of a batch of {batch} with it take "
+            f"{_gib(needed)}: set "
             f"--config.limits.training_units={max(most, 1)}, so that training reads less of a "
             "document, or lower --config.batch"
         )

@@ -14,7 +14,7 @@ from jaxtyping import Bool, Int
 
 from docjax.data.examples import Examples
 from docjax.data.masking import Masking
-from docjax.data.microbatches import FEW_SHAPES, SHAPES
+from docjax.data.microbatches import FEW_SHAPES, SHAPES, device_graphs
 from docjax.data.packing import Layout, padding
 from docjax.data.segment_batches import Reader, TrainingBatches, check_fills, log_cut
 from docjax.encoders import document, freezing
@@ -154,7 +154,8 @@ def check_batch(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
 
 
 def check_vectors(prepared: Prepared, mesh: jax.sharding.Mesh, width: int) -> None:
-    """Raises UserError if the vectors of a batch's segments cannot fit on a device.
+    """Raises UserError if the vectors of a batch's segments, and the graphs over them,
+    cannot fit on a device.
 
     The views of the LARGEST documents, drawn in DRAWS epochs, stand for all. The
     vectors, of `width` numbers, need not be there yet.
@@ -170,9 +171,11 @@ def check_vectors(prepared: Prepared, mesh: jax.sharding.Mesh, width: int) -> No
         for epoch in range(DRAWS)
     ]
     if drawn:
-        longest = max(len(view) for views in drawn for view in views)
-        size = prepared.config.batch, len(drawn[0]), longest, width
-        memory.check_vectors(mesh, *size)
+        longest = max((view for views in drawn for view in views), key=len)
+        read = prepared.graph, len(longest), prepared.encoder.sparse
+        graph = sum(x.nbytes for x in jax.tree.leaves(device_graphs([longest], *read)))
+        size = prepared.config.batch, len(drawn[0]), len(longest), width
+        memory.check_vectors(mesh, *size, graph)
 
 
 def training_batches(

@@ -19,6 +19,7 @@ from docjax.recipe import teacher
 from docjax.run import frozen, report
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepare import prepare
+from docjax.training import memory, vector_trainer
 from docjax.types import Document, Section
 
 pytestmark = pytest.mark.usefixtures("one_device")
@@ -161,6 +162,20 @@ def test_documents_without_sections_get_no_attention(tiny, tmp_path, caplog):
     assert jax.tree.structure(prepared.config.to_json()) == jax.tree.structure(
         again.config.to_json()
     )
+
+
+def test_a_graph_that_does_not_fit_is_refused_with_a_limit(judged, monkeypatch):
+    prepared, _, _ = judged
+    free = (
+        2 * prepared.config.batch * 4 * 4 * 300
+    )  # 3 segments of 272 numbers, no graph
+    monkeypatch.setattr(memory, "available", lambda mesh: free)
+    vector_trainer.check_vectors(prepared, mesh(), 8)
+    monkeypatch.setattr(memory, "available", lambda mesh: free // 100)
+    with pytest.raises(
+        UserError, match="vectors and graphs of a batch .*training_units=1,"
+    ):
+        vector_trainer.check_vectors(prepared, mesh(), 8)
 
 
 def test_a_loaded_run_gives_its_own_vectors(trained):
