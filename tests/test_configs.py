@@ -184,6 +184,8 @@ def step(config: dict) -> tuple:
         apply = functools.partial(built.apply, {"params": params})
         given = vectors, batch.lengths, batch.places, batch.graphs, kinds
         documents = apply(*given, method="views")
+        if built.nested:
+            _, documents = jnp.split(documents, 2)
         outputs = apply(documents, key, method="outputs")
         total, metrics = of_vectors(outputs, batch.targets)
         for group in batch.masked:
@@ -454,8 +456,8 @@ def test_a_value_may_stand_behind_a_space(monkeypatch):
             "config.holdout is None, so there is no holdout.test to se",
         ),
         (
-            "encoder.document.branch.width=3",
-            "give the whole field, --config.encoder.docu",
+            "report.published.words=3",
+            "give the whole field, --config.report.publi",
         ),
         ("steps=many", "invalid literal for int"),
         ("source.without[0]=x", "the config has no field"),
