@@ -45,6 +45,8 @@ def vary(config: Any, variant: str, **groups: Sequence[Variant]) -> Any:
     for group, members in groups.items():
         group, known = group.replace("_", " "), {f.__name__ for f in members}
         first, *others = [name for name in names if name in known] or [""]
+        if first in others:
+            raise UserError(f"variant {first!r} is given twice: give it once")
         if others:
             raise UserError(
                 f"variants {first!r} and {others[0]!r} both choose the {group}: give "

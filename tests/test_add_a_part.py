@@ -5,6 +5,7 @@ import sys
 import types
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -25,6 +26,30 @@ def blocks(section: str) -> list[str]:
         rf"^## {section}\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL
     )
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+
+
+def test_the_source_of_the_guide_reads_a_folder(tmp_path):
+    namespace: dict = {}
+    exec(blocks("A source")[0], namespace)  # noqa: S102
+    (tmp_path / "b.txt").write_text("two")
+    (tmp_path / "a.txt").write_text("one")
+    found = list(namespace["notes"](str(tmp_path)))
+    assert [(each.id, each.sections[0].text) for each in found] == [
+        ("a", "one"),
+        ("b", "two"),
+    ]
+
+
+def test_the_document_encoder_of_the_guide_reads_the_longest_segment():
+    namespace: dict = {"__name__": "mylab.longest"}
+    exec(blocks("A document encoder")[0], namespace)  # noqa: S102
+    encoder = namespace["Longest"](width=4)
+    vectors = np.random.default_rng(0).normal(size=(2, 3, 5)).astype(np.float32)
+    lengths = np.array([[3, 9, 0], [7, 2, 4]])
+    params = encoder.init(jax.random.key(0), vectors, lengths)
+    found = encoder.apply(params, vectors, lengths)
+    expected = encoder.apply(params, vectors[[0, 1], [1, 0]], method="query")
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.fixture

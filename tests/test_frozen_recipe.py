@@ -512,7 +512,7 @@ def test_an_export_gives_the_same_vectors(trained, tmp_path):
 @pytest.mark.parametrize(
     ("kind", "documents", "reason"),
     [
-        ("shuffled", 240, "are confirmed by another excerpt"),
+        ("shuffled", 240, "agree with its other half"),
         ("random labels", 240, "labels cannot be read off the texts"),
         ("topics", 50, "41 training documents are too few"),
     ],
@@ -586,7 +586,7 @@ UNIQUE = (
     ("texts", "labels", "reason"),
     [
         (["The same text."] * 10, list("ab" * 5), "8 training documents are too few"),
-        (["The same text."] * 150, None, "are confirmed by another excerpt"),
+        (["The same text."] * 150, None, "agree with its other half"),
         ([f"{'abcdef'[i % 6]}{i}" for i in range(40)], None, "40 training documents"),
         (["word soup " * 200_000, *THREE * 3], None, "10 training documents are too"),
         (THREE * 3, list("abcdefghi"), "9 training documents are too few"),

@@ -105,7 +105,7 @@ def _check_settings(
             "searched as they are; leave it out"
         )
     if kind and graph:
-        raise UserError(f"{asked} and --graph are two ways of one search: take one")
+        raise UserError(f"{asked} and --graph exclude each other: pass one")
     if graph:
         hnsw.usearch()
     if kind == "binary" and model.width % 8:

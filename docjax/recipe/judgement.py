@@ -152,7 +152,7 @@ def _compare(judges: Judges, params: Any, name: str) -> _Trial:
     if is_worse(ranks[name] - ranks["start"]):
         before, after = ranks["start"].mean(), ranks[name].mean()
         text = (
-            f"one excerpt finds the other worse than at the start (mean reciprocal "
+            f"one half of a document finds the other half worse (mean reciprocal "
             f"rank {before:.3f} at the start, {after:.3f} {WHEN[name]})"
         )
         return _Trial(False, text, metrics, scores[name])
@@ -186,9 +186,9 @@ def _compared(
     mean, error = mean_and_error(after - before)
     low, high = mean - DEVIATIONS * error, mean + DEVIATIONS * error
     text = (
-        f"documents found from one excerpt are confirmed by another excerpt by "
+        f"the neighbours of one half of a document agree with its other half by "
         f"{before.mean():.2f} standard deviations {WHEN[earlier]}, {after.mean():.2f} "
-        f"{WHEN[later]} (95 % interval of the difference {low:.3f} to {high:.3f}, "
+        f"{WHEN[later]} (95 % interval of the gain {low:.3f} to {high:.3f}, "
         f"{len(after)} documents)"
     )
     return text, low, high

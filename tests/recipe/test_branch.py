@@ -94,9 +94,9 @@ def test_a_run_on_sections_says_what_becomes_of_attention(trained):
         node["graph"]["fn"].endswith("section")
         and node["encoder"]["document"]["branch"]
     )
-    assert said["keeps"] in ("trained", "mean", "words", "start")
-    if said["keeps"] in ("trained", "mean"):
-        assert "; attention " in said["reason"]
+    assert said["keeps"] == "trained" and "; attention stays: " in said["reason"]
+    page = (run / "report/index.html").read_text("utf-8")
+    assert page.count('class="explained"') == 3
     docjax.train(config, run)  # the same command goes on
 
 
@@ -178,11 +178,13 @@ def test_a_graph_that_does_not_fit_is_refused_with_a_limit(judged, monkeypatch):
         vector_trainer.check_vectors(prepared, mesh(), 8)
 
 
-def test_a_loaded_run_gives_its_own_vectors(trained):
-    run, _ = trained
-    model = load(run)
+def test_a_loaded_run_gives_the_vectors_of_its_mean_and_its_branch(judged):
+    prepared, _, params = judged
     text = {"id": "a", "sections": [{"text": "the rocket"}, {"text": "an orbit"}]}
-    assert np.isfinite(model.encode([text])).all()
+    found = load(prepared.run).encode([text])
+    np.testing.assert_array_equal(found, prepared.model(params).encode([text]))
+    without = prepared.model(prepared.encoder.document.without_branch(params))
+    assert np.abs(found - without.encode([text])).max() > 1e-4
 
 
 @pytest.mark.parametrize(
