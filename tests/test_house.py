@@ -128,12 +128,13 @@ def questions() -> list[str]:
         if isinstance(node, ast.ClassDef)
     }
     return [
-        f"{paths[path]}:{call.lineno} {name.id}"
+        f"{paths[path]}:{call.lineno} {name}"
         for path, tree in trees.items()
         for call in ast.walk(tree)
         if isinstance(call, ast.Call) and getattr(call.func, "id", "") == "isinstance"
-        for name in ast.walk(call.args[1])
-        if isinstance(name, ast.Name) and home.get(name.id, path) != path
+        for node in ast.walk(call.args[1])
+        if (name := getattr(node, "id", getattr(node, "attr", None)))
+        if home.get(name, path) != path
     ]
 
 
