@@ -68,6 +68,17 @@ def test_the_optimizer_of_the_guide_decays_kernels_alone():
     assert (updates["kernel"] < 0).all() and (updates["bias"] == 0).all()
 
 
+def test_the_stamp_of_the_guide_changes_with_the_file(tmp_path):
+    namespace: dict = {}
+    exec(blocks("A source")[0], namespace)  # noqa: S102
+    file = tmp_path / "texts.txt"
+    file.write_text("a river\n")
+    [document], before = namespace["lines"](file), namespace["stamp"](file)
+    assert document.sections[0].text == "a river"
+    file.write_text("a rocket\n")
+    assert namespace["stamp"](file, content=True) != before
+
+
 def test_an_optimizer_of_optax_is_clipped_unless_it_says_none():
     config = docjax.config.load("graph_roberta", variant="smoke")
     gradient, lengths = {"a": jnp.full(4, 10.0)}, []
