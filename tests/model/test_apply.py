@@ -285,7 +285,7 @@ def test_graphs_are_of_the_kind_of_like():
     assert dense.graphs.adjacency.shape == (1, 257, 257)
     few = model.batch([RIVER], like=dense)  # whose graph alone would be edges
     assert few.graphs.adjacency.shape == dense.graphs.adjacency.shape
-    edges = model.batch([{"sections": [{"heading": "", "text": RIVER * 40}]}])
+    edges = model.batch([{"sections": [{"heading": "", "text": RIVER * 7}] * 28}])
     assert edges.graphs.edges is not None
     assert model.batch([RIVER], like=edges).graphs.edges is not None
 
