@@ -126,12 +126,11 @@ def test_a_callback_is_called_at_its_moments_and_its_error_is_kept(tmp_path, cap
         "the end",
     ]
     callbacks.step(2, {})  # no train/loss: Notes raises
-    assert (
-        callbacks.failure
-        == "the callback Notes failed at step 2: KeyError: 'train/loss'"
-    )
-    with pytest.raises(UserError, match="Notes failed at step 2: .*; saved"):
+    line = r"callback Notes raised KeyError in step\(\) at step 2 \(<string>:6\): "
+    assert re.fullmatch(line + "'train/loss'", callbacks.failure)
+    with pytest.raises(UserError, match=line + ".*; saved") as error:
         callbacks.raise_failure("saved")
+    assert isinstance(error.value.__cause__, KeyError)
 
 
 @pytest.mark.parametrize(

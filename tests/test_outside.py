@@ -240,6 +240,22 @@ def test_it_is_recorded_loaded_evaluated_and_reported(trained, tmp_path, capsys)
     assert "eval/spread/cosine" in json.loads(capsys.readouterr().out)
 
 
+class Fails:
+    def begin(self, config, workdir):
+        config["no such field"]
+
+
+def test_a_callback_that_fails_as_a_complete_run_continues_says_what_is_saved(
+    config_file, trained
+):
+    with pytest.raises(UserError) as error:
+        docjax.train(config_file, trained, allow="mylab.", callbacks=[Fails()])
+    line = one_line(error)
+    assert "callback Fails raised KeyError in begin() (test_outside.py:" in line
+    assert f"stopped at step 6 of 6, saved in {trained}" in line
+    assert isinstance(error.value.__cause__, KeyError)
+
+
 def test_an_export_names_the_encoder_that_has_no_torch_form(trained, tmp_path, capsys):
     out = tmp_path / "exported"
     assert cli.main(["export", str(trained), str(out), "--allow=mylab."]) == 2
