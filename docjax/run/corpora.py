@@ -1,5 +1,6 @@
 """The documents of a run: their source, the tokenizer, and the corpora on disk."""
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -32,20 +33,20 @@ OF_TOKENIZER = ("tokenizer", "init", "source", "holdout", "splits", "transductiv
 
 def source(config: RunConfig) -> Callable[[], Iterator[Document]]:
     """A function that yields the source's documents, each with its split."""
-    documents = functools.partial(_documents, config.source)
+    read = functools.partial(documents, config.source)
     if config.holdout is not None:
         holdout = config.holdout.built
-        return lambda: holdout(documents)
-    return functools.partial(_with_test, documents)
+        return lambda: holdout(read)
+    return functools.partial(_with_test, read)
 
 
-def _documents(part: Part) -> Iterator[Document]:
+def documents(part: Part) -> Iterator[Document]:
     """The documents that a source yields.
 
     Raises:
       UserError: for anything else that it yields, and for an error that it raises.
     """
-    with errors_named(part.allow, f"source {part.fn}"):
+    with errors_named(part.allow, f"source {part.fn}"), _file_named(part):
         for document in part.built():
             if not isinstance(document, Document):
                 raise UserError(
@@ -53,6 +54,19 @@ def _documents(part: Part) -> Iterator[Document]:
                     "docjax.types.Document"
                 )
             yield document
+
+
+@contextlib.contextmanager
+def _file_named(part: Part) -> Iterator[None]:
+    """Adds the field that mends it to the error of a source without its file."""
+    try:
+        yield
+    except UserError as error:
+        if str(error) != f"{part.keywords.get('path')}: no such file":
+            raise
+        raise UserError(
+            f"{error}; name your documents with --config.source.path=FILE"
+        ) from None
 
 
 def _with_test(documents: Callable[[], Iterator[Document]]) -> Iterator[Document]:
@@ -136,7 +150,8 @@ def _fingerprint(config: RunConfig, tokenizer: Tokenizer, content: bool) -> str:
     """
     documents, units, holdout = config.source.built, config.units.built, config.holdout
     parts = documents, units, tokenizer, config.limits.segment_tokens, content
-    facts = corpus_lib.fingerprint(*parts) + repr(holdout and holdout.to_json())
+    with _file_named(config.source):
+        facts = corpus_lib.fingerprint(*parts) + repr(holdout and holdout.to_json())
     code = outside.code_of(documents, units, holdout and holdout.built)
     if not code:
         return facts
