@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import docjax
-from docjax import cli
+from docjax import cli, main
 from docjax.errors import UserError
 from docjax.parts import outside
 from docjax.run import corpora, fields
@@ -107,6 +107,14 @@ class Spread(TaskDefaults):
         vectors = np.asarray(data.labelled(part).vectors)
         vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return {"cosine": float((vectors @ vectors.T).mean())}
+
+
+@dataclasses.dataclass(frozen=True)
+class Broken(Spread):
+    command = "broken"
+
+    def __call__(self, data, part):
+        raise KeyError("no such figure")
 
 
 class Half:
@@ -238,6 +246,25 @@ def test_it_is_recorded_loaded_evaluated_and_reported(trained, tmp_path, capsys)
     flags = ["--task", "mylab.task.Spread", "--data", str(data), "--allow", "mylab."]
     assert cli.main(["evaluate", str(trained), *flags]) == 0
     assert "eval/spread/cosine" in json.loads(capsys.readouterr().out)
+
+
+def test_foreign_errors_outside_of_training_are_one_line(
+    config_file, trained, tmp_path, capsys
+):
+    data = tmp_path / "labelled.jsonl"
+    line = '{"id": "%d", "text": "word", "label": "a", "split": "test"}\n'
+    data.write_text("".join(line % number for number in range(4)))
+    flags = ["--task", "mylab.task.Broken", "--data", str(data), "--allow", "mylab."]
+    assert cli.main(["evaluate", str(trained), *flags]) == 2
+    [line] = capsys.readouterr().err.strip().splitlines()[-1:]
+    assert re.search(
+        r"docjax evaluate: mylab.task.Broken.* \(task.py:\d+\) raised Key", line
+    )
+    config = fields.resolve(
+        changed(config_file, objective=dict(fn="mylab.loss.raises")), "mylab."
+    )
+    with pytest.raises(UserError, match=r"--mode=plan: mylab.loss.raises \(loss.py:"):
+        main.run(config, tmp_path, "plan")
 
 
 class Fails:
