@@ -90,16 +90,31 @@ def test_an_optimizer_of_optax_is_clipped_unless_it_says_none():
     np.testing.assert_allclose(lengths, [1, 2, 20], rtol=1e-5)
 
 
+def library(name: str, sent: list) -> types.SimpleNamespace:
+    """The functions of a tracker that the guide calls, with the arguments that its
+    version of 2025 names first: `sent` gets what they are given."""
+    functions = {
+        "wandb": dict(
+            init=lambda entity=None, project=None, *, name=None, config=None: None,
+            log=lambda data, step=None, commit=None: sent.append(data),
+        ),
+        "mlflow": dict(
+            start_run=lambda run_id=None, experiment_id=None, run_name=None: None,
+            log_metrics=lambda metrics, step=None: sent.append(metrics),
+        ),
+        "trackio": dict(
+            init=lambda project, name=None, *, config=None: None,
+            log=lambda metrics, step=None: sent.append(metrics),
+        ),
+    }
+    return types.SimpleNamespace(**functions[name])
+
+
 @pytest.mark.parametrize("number, name", [(1, "wandb"), (2, "mlflow"), (3, "trackio")])
 def test_the_callbacks_of_the_guide_send_what_they_get(number, name, tmp_path):
     sent = []
-
-    class Library:
-        def __getattr__(self, function):
-            return lambda *values, **named: sent.append((function, values, named))
-
     code = blocks("Callbacks")[number]
-    namespace = {name: Library()}
+    namespace = {name: library(name, sent)}
     exec(code, namespace)  # noqa: S102
     [made] = [value for key, value in namespace.items() if key.startswith("To")]
     callbacks = Callbacks([made()])
@@ -107,9 +122,9 @@ def test_the_callbacks_of_the_guide_send_what_they_get(number, name, tmp_path):
     callbacks.step(3, {"train/loss": 0.5})
     callbacks.evaluation(3, {"eval/retrieval/dense/ndcg@10": 0.25})
     callbacks.end({})
-    assert [function for function, *_ in sent][1:] == [sent[1][0]] * 2
-    values = repr(sent)
-    assert "0.5" in values and "0.25" in values and not callbacks.failure
+    assert not callbacks.failure
+    assert [list(metrics.values()) for metrics in sent] == [[0.5], [0.25]]
+    assert name != "mlflow" or "@" not in repr(sent)  # which mlflow refuses
 
 
 def test_a_callback_is_called_at_its_moments_and_its_error_is_kept(tmp_path, capsys):

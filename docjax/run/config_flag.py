@@ -118,7 +118,9 @@ class _Part(flags.ArgumentParser):
             with contextlib.suppress(SyntaxError, ValueError):
                 if isinstance(part := read(argument), dict):
                     return ConfigDict(part)
-        raise ValueError(f"""{argument} is not a dict, such as {{"fn": ..., ...}}, or None""")
+        raise ValueError(
+            f"""{argument} is not a dict, such as {{"fn": ..., ...}}, or None"""
+        )
 
 
 PARSERS = {
