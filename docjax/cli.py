@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from docjax.errors import UserError
+from docjax.parts.outside import errors_named
 from docjax.storage import disk_errors
 
 COMMANDS = (
@@ -29,7 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if unknown:
             flags.refuse(flags, unknown)
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-        flags.run_command(flags)
+        with errors_named(getattr(flags, "allow", ()), f"docjax {argv[0]}"):
+            flags.run_command(flags)
         sys.stdout.flush()
     except UserError as error:
         print(f"docjax: {error}", file=sys.stderr)

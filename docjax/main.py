@@ -193,13 +193,14 @@ def run(
     resolved, called = fields.resolve(config, allow), Callbacks(callbacks)
     if mode in ("train", "plan"):
         fields.warn_of_epochs(resolved)
+    foreign = errors_named(resolved.allow, f"--mode={mode}")
     if mode == "plan":
-        return _planned(resolved)
+        with foreign:
+            return _planned(resolved)
     if mode != "train" and not fields.is_run(str(workdir)):
         raise UserError(
             f"--workdir {workdir} has no trained run: train it first, with --mode=train"
         )
-    foreign = errors_named(resolved.allow, f"--workdir {workdir}")
     with disk_errors.in_one_line(workdir), locked(workdir), foreign:
         metrics = _run(resolved, workdir, mode, made_with, called)
         called.end(metrics)

@@ -461,7 +461,10 @@ def test_a_value_may_stand_behind_a_space(monkeypatch):
         ),
         ("steps=many", "invalid literal for int"),
         ("source.without[0]=x", "the config has no field"),
-        ("source=mine.jsonl", r'mine.jsonl is not a part, {"fn": ..., ...}, or None'),
+        (
+            "source=mine.jsonl",
+            r'mine.jsonl is not a dict, such as {"fn": ..., ...}, or',
+        ),
         ("tensorboard False", "'False' belongs to no flag: write --config.NAME=VALUE"),
         ("nothing.here=1", "the config has no field 'nothing'"),
     ],

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 import docjax
-from docjax import cli
+from docjax import cli, main
 from docjax.errors import UserError
+from docjax.parts import outside
+from docjax.run import corpora, fields
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = {
@@ -105,6 +107,14 @@ class Spread(TaskDefaults):
         vectors = np.asarray(data.labelled(part).vectors)
         vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
         return {"cosine": float((vectors @ vectors.T).mean())}
+
+
+@dataclasses.dataclass(frozen=True)
+class Broken(Spread):
+    command = "broken"
+
+    def __call__(self, data, part):
+        raise KeyError("no such figure")
 
 
 class Half:
@@ -238,6 +248,41 @@ def test_it_is_recorded_loaded_evaluated_and_reported(trained, tmp_path, capsys)
     assert "eval/spread/cosine" in json.loads(capsys.readouterr().out)
 
 
+def test_foreign_errors_outside_of_training_are_one_line(
+    config_file, trained, tmp_path, capsys
+):
+    data = tmp_path / "labelled.jsonl"
+    line = '{"id": "%d", "text": "word", "label": "a", "split": "test"}\n'
+    data.write_text("".join(line % number for number in range(4)))
+    flags = ["--task", "mylab.task.Broken", "--data", str(data), "--allow", "mylab."]
+    assert cli.main(["evaluate", str(trained), *flags]) == 2
+    [line] = capsys.readouterr().err.strip().splitlines()[-1:]
+    assert re.search(
+        r"docjax evaluate: mylab.task.Broken.* \(task.py:\d+\) raised Key", line
+    )
+    config = fields.resolve(
+        changed(config_file, objective=dict(fn="mylab.loss.raises")), "mylab."
+    )
+    with pytest.raises(UserError, match=r"--mode=plan: mylab.loss.raises \(loss.py:"):
+        main.run(config, tmp_path, "plan")
+
+
+class Fails:
+    def begin(self, config, workdir):
+        config["no such field"]
+
+
+def test_a_callback_that_fails_as_a_complete_run_continues_says_what_is_saved(
+    config_file, trained
+):
+    with pytest.raises(UserError) as error:
+        docjax.train(config_file, trained, allow="mylab.", callbacks=[Fails()])
+    line = one_line(error)
+    assert "callback Fails raised KeyError in begin() (test_outside.py:" in line
+    assert f"stopped at step 6 of 6, saved in {trained}" in line
+    assert isinstance(error.value.__cause__, KeyError)
+
+
 def test_an_export_names_the_encoder_that_has_no_torch_form(trained, tmp_path, capsys):
     out = tmp_path / "exported"
     assert cli.main(["export", str(trained), str(out), "--allow=mylab."]) == 2
@@ -344,3 +389,92 @@ def test_a_loss_that_does_not_say_how_vectors_compare_is_told(
     docjax.train(config, tmp_path / "run", allow="mylab.")
     [line] = [each for each in caplog.messages if "does not say how" in each]
     assert "mylab.loss.silent" in line and "cosine" in line
+
+
+READS = """
+from pathlib import Path
+
+from docjax.types import Document, Passage, Section
+
+
+def lines(path):
+    for number, text in enumerate(Path(path).read_text().splitlines()):
+        yield Document(str(number), (Section("", text),))
+
+
+class Words:
+    readable = True
+
+    def __init__(self, words=3):
+        self.words = words
+
+    def __call__(self, document):
+        words = document.sections[0].text.split()
+        starts = range(0, len(words), self.words)
+        return [Passage(" ".join(words[i : i + self.words]), 0) for i in starts]
+"""
+
+
+def test_a_foreign_source_and_its_units_are_read_again_when_they_change(
+    package, config_file, tmp_path
+):
+    code, texts, run = package / "mylab/reads.py", tmp_path / "a.txt", tmp_path / "run"
+    code.write_text(READS)
+
+    def corpus(words=3, begun=False):
+        config = docjax.config.load(config_file)
+        config.source = dict(fn="mylab.reads.lines", path=str(texts))
+        config.units = dict(fn="mylab.reads.Words", words=words)
+        config.limits.segment_tokens = 64
+        config = fields.resolve(config, "mylab.")
+        tokenizer = corpora.tokenizer(config, run, begun, None)
+        (run / "config.json").write_text(json.dumps(config.to_json()))
+        return corpora.corpus(config, run, begun, tokenizer)
+
+    run.mkdir()
+    texts.write_text("one two three four five six\nseven eight\n")
+    assert corpus().counts.tolist() == [2, 1]
+    assert corpus(words=6).counts.tolist() == [1, 1]
+    before = (run / "tokenizer.json").read_bytes()
+    texts.write_text("one two three four five six\nnine ten\neleven\n")
+    assert len(corpus()) == 3
+    assert (run / "tokenizer.json").read_bytes() != before
+    code.write_text(READS + "# no other document\n")
+    assert len(corpus(begun=True)) == 3
+    texts.write_text("one two three four five six\nnine ten\ntwelve\n")
+    with pytest.raises(UserError, match="the documents have changed since training"):
+        corpus(begun=True)
+
+
+def test_a_stamp_spares_the_reading_of_a_foreign_source(package, config_file, tmp_path):
+    (package / "mylab/stamped.py").write_text(
+        'reads = []\n\n\ndef stamp(content, **keywords):\n    return "same"\n\n\n'
+        "def source(path):\n    reads.append(path)\n"
+        "    from docjax.types import Document, Section\n\n"
+        '    yield Document("a", (Section("", "a river of stones"),))\n'
+    )
+    config = docjax.config.load(config_file)
+    config.source = dict(fn="mylab.stamped.source", path="here")
+    config = fields.resolve(config, "mylab.")
+    tokenizer = corpora.tokenizer(config, tmp_path, False, None)
+    corpora.corpus(config, tmp_path, True, tokenizer)
+    reads = sys.modules["mylab.stamped"].reads
+    reads.clear()
+    corpora.corpus(config, tmp_path, True, tokenizer)
+    assert not reads
+
+
+def test_fingerprints_know_the_code_of_foreign_parts(package, trained):
+    def fingerprints():
+        parts = model.encoder.segment, model.encoder.document
+        return model.fingerprint(), *(outside.code_of(part) for part in parts)
+
+    model, file = docjax.load(trained, allow="mylab."), package / "mylab/encoder.py"
+    before, text = fingerprints(), file.read_text()
+    file.write_text(text.replace("return self.query", "return -self.query"))
+    try:
+        after = fingerprints()
+    finally:
+        file.write_text(text)
+    assert before[0] != after[0] and before[2] != after[2]
+    assert before[1] == after[1] == ""  # docjax's own segment encoder

@@ -257,6 +257,14 @@ def fingerprint(
     return hashlib.sha256(facts.encode()).hexdigest()
 
 
+def contents_of(documents: Iterable[Document], units: UnitCutter) -> str:
+    """The sha256 of documents and of the units that they are cut into."""
+    sha256 = hashlib.sha256()
+    for document in documents:
+        sha256.update(repr([document, units(document)]).encode("utf-8", "replace"))
+    return sha256.hexdigest()
+
+
 def _tokenized(
     documents: Iterable[Document], units: UnitCutter, tokenizer: Tokenizer, limit: int
 ) -> Iterator[tuple[Document, Units]]:
@@ -290,13 +298,22 @@ def _part(value: Any, content: bool) -> Any:
     if dataclasses.is_dataclass(value):
         name = f"{type(value).__module__}.{type(value).__qualname__}"
         return [name, dataclasses.asdict(value)]
-    if not callable(value):
+    if not hasattr(value, "__dict__"):
         return value
     fn, keywords = getattr(value, "func", value), getattr(value, "keywords", {})
-    fn = fn if hasattr(fn, "__qualname__") else type(fn)  # an instance with a call
-    stamp = getattr(sys.modules[fn.__module__], "stamp", None)
+    if not hasattr(fn, "__qualname__"):  # an instance of a plain class
+        fn, keywords = type(fn), vars(fn)
+    stamp = stamp_of(value)
     return [
         f"{fn.__module__}.{fn.__qualname__}",
         {key: _part(keywords[key], content) for key in sorted(keywords)},
         stamp(**keywords, content=content) if stamp else None,
     ]
+
+
+def stamp_of(part: Any) -> Callable | None:
+    """The function `stamp` in the module of a function or class: from its keywords to
+    what changes when the files that it reads change. None without such a function."""
+    fn = getattr(part, "func", part)
+    module = sys.modules[fn.__module__] if hasattr(fn, "__qualname__") else None
+    return getattr(module, "stamp", None)

@@ -24,6 +24,7 @@ from docjax.model.compare import Comparison, Similarities
 from docjax.model.encoding import Encoding
 from docjax.model.inputs import Item, as_document, check_list
 from docjax.model.sides import Side
+from docjax.parts import outside
 from docjax.storage.arrays import digest
 from docjax.types import (
     SIMILARITIES,
@@ -139,8 +140,9 @@ class DocumentModel(Encoding):
         and has no gradient.
 
         Args:
-          like: an earlier batch; no axis is shorter than there. A loop that gives its
-            last batch soon compiles no more; with the largest batch it compiles once.
+          like: an earlier batch; no axis is shorter than there, and graphs are of its
+            kind. A loop that gives its last batch soon compiles no more; with the
+            largest batch it compiles once.
 
         Raises:
           UserError: for a document without text, and for anything but a list with
@@ -285,4 +287,5 @@ class DocumentModel(Encoding):
         limits = sorted(self.limits._asdict().items())
         facts = f"{self.encoder_of(None)!r} {cut} {limits} {cuts.RULES}"
         facts += "" if self.truncate_dim is None else f" {self.truncate_dim}"
+        facts += outside.code_of(*parts, self.encoder, self.order)
         return digest(facts, self.params)

@@ -31,11 +31,14 @@ def of_documents(
 
     Args:
       sparse: whether graphs are lists of edges; None: by their size.
-      like: a batch of documents; no axis is shorter than there.
+      like: a batch of documents; no axis is shorter than there, and graphs are of its
+        kind.
 
     Raises:
       UserError: without documents, and for a `like` of queries.
     """
+    if like and graph:
+        sparse = like.graphs.edges is not None
     like = like or SMALLEST
     if like.rows is None:
         raise UserError("like is a batch of queries: give a batch of documents")

@@ -33,6 +33,9 @@ def fits(value: Any, annotation: Any) -> bool:
         return type(value) in (int, float) and abs(value) <= HIGHEST
     if kind in LISTS:
         return isinstance(value, (tuple, list)) and _items_fit(value, kind, inner)
+    if kind is collections.abc.Mapping and inner:
+        is_mapping = isinstance(value, collections.abc.Mapping)
+        return is_mapping and all(fits(item, inner[1]) for item in value.values())
     if kind is collections.abc.Callable:
         return callable(value)
     if getattr(kind, "_is_protocol", False):

@@ -5,9 +5,11 @@ A caller allows the parts of a package by the beginning of their dotted names:
 """
 
 import contextlib
+import dataclasses
 import hashlib
 import importlib.metadata
 import importlib.util
+import sys
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -17,6 +19,7 @@ from docjax.errors import UserError
 from docjax.parts.annotations import shown
 
 OURS = ("docjax.", "optax.")
+LIBRARIES = {"docjax", "optax", "flax", "jax", "jaxlib", "numpy"}
 
 
 def prefixes(allow: str | Sequence[str]) -> tuple[str, ...]:
@@ -33,6 +36,13 @@ def packages(names: Iterable[str]) -> tuple[dict[str, Any], ...]:
     """
     tops = {f"{name.partition('.')[0]}." for name in names} - set(OURS)
     return tuple(_package(prefix) for prefix in sorted(tops))
+
+
+def code_of(*parts: Any) -> str:
+    """The sha256 of each foreign package that built parts, or the parts in them, come
+    from; "" for docjax's own parts."""
+    tops = set().union(*map(_tops, parts)) - LIBRARIES - sys.stdlib_module_names
+    return " ".join(map(_digest, sorted(tops - {"__main__"})))
 
 
 def changes(
@@ -102,6 +112,18 @@ def _package(prefix: str) -> dict[str, Any]:
         "version": importlib.metadata.version(name) if name else None,
         "sha256": _digest(top),
     }
+
+
+def _tops(part: Any) -> set[str]:
+    """The packages of a built part's functions and classes."""
+    if isinstance(part, (list, tuple)):
+        return set().union(*map(_tops, part))
+    fn = getattr(part, "func", part)  # of a function with its keywords
+    module = (fn if hasattr(fn, "__qualname__") else type(fn)).__module__
+    inner = list(getattr(part, "keywords", {}).values())
+    if dataclasses.is_dataclass(part):
+        inner += [getattr(part, field.name) for field in dataclasses.fields(part)]
+    return _tops(inner) | {module.partition(".")[0]}
 
 
 def _digest(top: str) -> str:

@@ -111,14 +111,16 @@ class _OrNone(flags.ArgumentParser):
 
 
 class _Part(flags.ArgumentParser):
-    """Reads a part, a dict."""
+    """Reads a part or another dict."""
 
     def parse(self, argument: str) -> ConfigDict:
         for read in (ast.literal_eval, json.loads):
             with contextlib.suppress(SyntaxError, ValueError):
                 if isinstance(part := read(argument), dict):
                     return ConfigDict(part)
-        raise ValueError(f"""{argument} is not a part, {{"fn": ..., ...}}, or None""")
+        raise ValueError(
+            f"""{argument} is not a dict, such as {{"fn": ..., ...}}, or None"""
+        )
 
 
 PARSERS = {

@@ -1,5 +1,6 @@
 """The documents of a run: their source, the tokenizer, and the corpora on disk."""
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +18,7 @@ from docjax.data.records import full_text
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.units import Whole
 from docjax.errors import UserError
+from docjax.parts import outside
 from docjax.parts.outside import errors_named
 from docjax.run.fields import RunConfig, is_run
 from docjax.run.places import Part
@@ -31,20 +33,20 @@ OF_TOKENIZER = ("tokenizer", "init", "source", "holdout", "splits", "transductiv
 
 def source(config: RunConfig) -> Callable[[], Iterator[Document]]:
     """A function that yields the source's documents, each with its split."""
-    documents = functools.partial(_documents, config.source)
+    read = functools.partial(documents, config.source)
     if config.holdout is not None:
         holdout = config.holdout.built
-        return lambda: holdout(documents)
-    return functools.partial(_with_test, documents)
+        return lambda: holdout(read)
+    return functools.partial(_with_test, read)
 
 
-def _documents(part: Part) -> Iterator[Document]:
+def documents(part: Part) -> Iterator[Document]:
     """The documents that a source yields.
 
     Raises:
       UserError: for anything else that it yields, and for an error that it raises.
     """
-    with errors_named(part.allow, f"source {part.fn}"):
+    with errors_named(part.allow, f"source {part.fn}"), _file_named(part):
         for document in part.built():
             if not isinstance(document, Document):
                 raise UserError(
@@ -52,6 +54,19 @@ def _documents(part: Part) -> Iterator[Document]:
                     "docjax.types.Document"
                 )
             yield document
+
+
+@contextlib.contextmanager
+def _file_named(part: Part) -> Iterator[None]:
+    """Adds the field that mends it to the error of a source without its file."""
+    try:
+        yield
+    except UserError as error:
+        if str(error) != f"{part.keywords.get('path')}: no such file":
+            raise
+        raise UserError(
+            f"{error}; name your documents with --config.source.path=FILE"
+        ) from None
 
 
 def _with_test(documents: Callable[[], Iterator[Document]]) -> Iterator[Document]:
@@ -92,8 +107,8 @@ def tokenizer(
       of_weights: gives the tokenizer of a Hugging Face folder or name, for `init`.
     """
     path = run / "tokenizer.json"
-    is_current = path.exists() and (begun or _made_by(config, run))
-    if jax.process_index() == 0 and not is_current:
+    is_current = lambda: path.exists() and (begun or _made_by(config, run))
+    if jax.process_index() == 0 and not is_current():
         _make_tokenizer(config, of_weights).save(path)
     wait("tokenizer")
     return load_tokenizer(path)
@@ -108,16 +123,11 @@ def corpus(config: RunConfig, run: Path, begun: bool, tokenizer: Tokenizer) -> C
       UserError: if the documents have changed since training began.
     """
     units, limit = config.units.built, config.limits.segment_tokens
-    documents = config.source.built
-
-    @functools.cache
-    def fingerprint(content: bool) -> str:
-        parts = documents, units, tokenizer, limit, content
-        holdout = config.holdout and config.holdout.to_json()
-        return corpus_lib.fingerprint(*parts) + repr(holdout)
-
-    quick, contents = fingerprint(False), functools.partial(fingerprint, True)
     if jax.process_index() == 0:
+        fingerprint = functools.cache(
+            functools.partial(_fingerprint, config, tokenizer)
+        )
+        quick, contents = fingerprint(False), functools.partial(fingerprint, True)
         folder = run / "corpus"
         facts = corpus_files.read_facts(folder)
         changed = facts and not manifest.agrees(facts, quick, contents)
@@ -130,6 +140,24 @@ def corpus(config: RunConfig, run: Path, begun: bool, tokenizer: Tokenizer) -> C
         Corpus.build(folder, split_documents, units, tokenizer, limit, quick, contents)
     wait("corpus")
     return Corpus.open(run / "corpus")
+
+
+def _fingerprint(config: RunConfig, tokenizer: Tokenizer, content: bool) -> str:
+    """What the corpus was made from, or with `content` what is in it.
+
+    Foreign code may read anything. Its contents are therefore the documents and units
+    that it yields, and so is its state if its module has no `stamp`.
+    """
+    documents, units, holdout = config.source.built, config.units.built, config.holdout
+    parts = documents, units, tokenizer, config.limits.segment_tokens, content
+    with _file_named(config.source):
+        facts = corpus_lib.fingerprint(*parts) + repr(holdout and holdout.to_json())
+    code = outside.code_of(documents, units, holdout and holdout.built)
+    if not code:
+        return facts
+    if content or not corpus_lib.stamp_of(documents):
+        facts += corpus_lib.contents_of(source(config)(), units)
+    return facts if content else facts + code
 
 
 def check_inputs(config: RunConfig, run: Path, begun: bool) -> None:
@@ -193,11 +221,20 @@ def _digests(files: Iterable[Path]) -> dict[str, str]:
 
 
 def _made_by(config: RunConfig, run: Path) -> bool:
-    """Whether the run's config.json asks for the same tokenizer."""
+    """Whether the run's config.json asks for the same tokenizer, and the documents that
+    it was trained on, if any, are those of the corpus."""
     if not (run / "config.json").exists():
         return False
     saved, now = json_file.read(run / "config.json"), config.to_json()
-    return all(saved.get(name) == now[name] for name in OF_TOKENIZER)
+    if any(saved.get(name) != now[name] for name in OF_TOKENIZER):
+        return False
+    if config.tokenizer.path or config.init:
+        return True
+    facts = corpus_files.read_facts(run / "corpus")
+    made = functools.partial(
+        _fingerprint, config, load_tokenizer(run / "tokenizer.json")
+    )
+    return bool(facts) and manifest.agrees(facts, made(False), lambda: made(True))
 
 
 def _make_tokenizer(

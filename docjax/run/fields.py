@@ -84,7 +84,16 @@ class ReportFields:
     compare: tuple[str, ...]  # other run directories
     # Figures from elsewhere, by row (such as a system) and metric, of the only task; of
     # several tasks by task, row and metric.
-    published: Mapping[str, Mapping[str, float]] | None = None
+    published: Any = None
+
+    def __post_init__(self) -> None:
+        rows = Mapping[str, Mapping[str, float]]
+        if not fits(self.published, rows | Mapping[str, rows] | None):
+            raise UserError(
+                f"report.published {shown(self.published)} is no figures: give "
+                "dict(ROW=dict(METRIC=number)), or of several tasks "
+                "dict(TASK=dict(ROW=dict(METRIC=number)))"
+            )
 
 
 @dataclasses.dataclass(frozen=True)

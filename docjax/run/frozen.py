@@ -28,6 +28,7 @@ from docjax.encoders.pooling import Mean
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 from docjax.model.inference import WINDOW, Inference, local_mesh, windows
+from docjax.parts import outside
 from docjax.run import duration
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepared import Prepared
@@ -234,7 +235,8 @@ def _name(reader: _Reader, rows: str) -> str:
     """
     encoder = reader.inference.encoder
     facts = f"{encoder.segment!r} {reader.most} {reader.frame.limit} {reader.kind}"
-    return digest(facts + rows, reader.params["segment"])[:16]
+    code = outside.code_of(encoder.segment)
+    return digest(facts + rows + code, reader.params["segment"])[:16]
 
 
 def _write(path: Path, corpus: Part, reader: _Reader) -> None:

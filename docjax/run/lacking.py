@@ -1,12 +1,17 @@
 """What a run lacks before it can begin, told all at once: weights, files, documents."""
 
+import functools
 import itertools
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from docjax.errors import UserError
 from docjax.huggingface import files
+from docjax.run import corpora
 from docjax.run.fields import RunConfig, is_run
+from docjax.types import DOCUMENT
 
 
 def check(config: RunConfig) -> None:
@@ -15,7 +20,8 @@ def check(config: RunConfig) -> None:
 
     A run calls it when one thing is missing, so that others need no further try.
     """
-    checks = _weights, _files, _documents
+    checks = [_weights, _files, _documents]
+    checks += [functools.partial(_task_file, name) for name in config.tasks]
     reasons = [reason for each in checks if (reason := _reason(each, config))]
     if len(reasons) > 1:
         numbered = (f"({i}) {reason}" for i, reason in enumerate(reasons, 1))
@@ -31,13 +37,18 @@ def _reason(check: Callable[[RunConfig], Any], config: RunConfig) -> str:
 
 
 def _weights(config: RunConfig) -> None:
-    if config.init and not is_run(config.init):
+    document, init = config.encoder.built.document, config.init
+    if not init and hasattr(document, "check_run"):
+        document.check_run(config)
+    if init and not is_run(init):
         try:
-            files.find(config.init)
+            files.find(init)
         except UserError as error:
+            is_name = re.fullmatch(r"\w[\w.-]*(/[\w.-]+)?(@.*)?", init)
+            name = init.partition("@")[0]
+            download = f"with a network: hf download {name}, and " if is_name else ""
             raise UserError(
-                f"{error}; with a network: hf download {config.init}, and for another "
-                "encoder: --config.init=FOLDER"
+                f"{error}; {download}for another encoder: --config.init=FOLDER"
             ) from None
 
 
@@ -48,11 +59,23 @@ def _files(config: RunConfig) -> None:
 
 
 def _documents(config: RunConfig) -> None:
-    """Raises UserError if the source cannot be read, or a batch could not be filled."""
-    most = config.batch or 1
-    count = sum(1 for _ in itertools.islice(config.source.built(), most))
+    """Raises UserError if the source cannot be read, or if examples are documents and
+    a batch could not be filled."""
+    is_counted = config.examples.built.kinds == (DOCUMENT,) and not config.reads_words
+    most = config.batch if config.batch and is_counted else 1
+    count = sum(1 for _ in itertools.islice(corpora.documents(config.source), most))
     if count < most:
         raise UserError(
             f"the source has {count} documents, and a step reads {most}: give more "
             f"documents, or --config.batch={max(count // 2, 1)}"
         )
+
+
+def _task_file(name: str, config: RunConfig) -> None:
+    """Raises UserError if the task `name` of docjax reads a file or folder that is not
+    there."""
+    task = config.tasks[name]
+    path = task.keywords.get("path") if task.fn.startswith("docjax.") else None
+    if path and not path.startswith("ir-datasets:") and not Path(path).exists():
+        field = f"tasks.{name}.path"
+        raise UserError(f"{field} {path}: no such file; name it with --config.{field}")

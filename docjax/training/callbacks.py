@@ -30,28 +30,26 @@ class Callbacks:
             _check(callback)
         self._callbacks = tuple(callbacks) if jax.process_index() == 0 else ()
         self.failure = ""  # what failed, in one line
+        self._cause: Exception | None = None
 
     def begin(self, config: dict[str, Any], workdir: Path) -> None:
-        """Raises UserError at once if a callback fails: nothing has begun."""
-        self._call("begin", "at the begin", config, workdir)
-        self.raise_failure("nothing was trained")
+        self._call("begin", "", config, workdir)
 
     def step(self, step: int, metrics: Mapping[str, float | int]) -> None:
-        self._call("step", f"at step {step}", step, dict(metrics))
+        self._call("step", f" at step {step}", step, dict(metrics))
 
     def evaluation(self, step: int, metrics: Mapping[str, float | int]) -> None:
-        when = f"at the evaluation after step {step}"
-        self._call("evaluation", when, step, dict(metrics))
+        self._call("evaluation", f" after step {step}", step, dict(metrics))
 
     def end(self, metrics: Mapping[str, float | int]) -> None:
         """Raises UserError if a callback fails; the run itself is complete."""
-        self._call("end", "at the end", dict(metrics))
+        self._call("end", "", dict(metrics))
         self.raise_failure("the run is complete")
 
     def raise_failure(self, state: str) -> None:
         """Raises UserError with the first error and the `state` of the run, if any."""
         if self.failure:
-            raise UserError(f"{self.failure}; {state}")
+            raise UserError(f"{self.failure}; {state}") from self._cause
 
     def _call(self, method: str, when: str, *given: Any) -> None:
         for callback in self._callbacks:
@@ -61,16 +59,41 @@ class Callbacks:
             try:
                 call(*given)
             except Exception as error:  # noqa: BLE001 a callback may raise anything
-                reason = " ".join(str(error).split())
-                name = type(callback).__name__
-                self.failure = f"the callback {name} failed {when}: {type(error).__name__}: {reason}"
+                self._cause = error
+                self.failure = (
+                    f"callback {type(callback).__name__} raised {type(error).__name__} "
+                    f"in {method}(){when} ({_place(error)}): "
+                    f"{' '.join(str(error).split())}"
+                )
+
+
+def _place(error: Exception) -> str:
+    """The file and line of the callback that called what raised the error."""
+    trace = error.__traceback__.tb_next or error.__traceback__
+    return f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
 
 
 class Trace:
-    """Writes the trace of jax.profiler for the steps of `profile` to RUN/profile."""
+    """Writes the trace of jax.profiler for the steps of `profile` to RUN/profile.
 
-    def __init__(self, profile: Profile | None, run: Path):
+    Raises UserError for a first step after the last of `steps`; warns of a first step
+    that is `done` without a trace.
+    """
+
+    def __init__(self, profile: Profile | None, run: Path, done: int, steps: int):
         self._profile, self._folder, self._runs = profile, run / "profile", False
+        if profile and profile.start > steps:
+            raise UserError(
+                f"profile.start {profile.start} is after the last step: the run has "
+                f"{steps} steps; give a smaller --config.profile.start"
+            )
+        if profile and profile.start <= done and not self._folder.exists():
+            logging.warning(
+                "no trace is written: the run continues after step %d, and profile.start "
+                "is %d",
+                done,
+                profile.start,
+            )
 
     def before(self, step: int) -> None:
         if self._profile and step == self._profile.start:

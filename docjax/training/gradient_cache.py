@@ -379,7 +379,10 @@ class GradientCache:
         key: DropoutKey,
         memory: Any,
     ) -> tuple[Loss, tuple[Metrics, Any]]:
-        """The loss of views; the metrics with it, and the next memory."""
+        """The loss of views; the metrics with it, and the next memory.
+
+        A nested encoder learns from the loss of the mean too, which is `mean_loss`.
+        """
         read = lambda params, documents, _: self.encoder.apply(
             {"params": params}, documents, key, method="outputs"
         )
@@ -389,7 +392,9 @@ class GradientCache:
         elif self.encoder.nested:
             alone, whole = jnp.split(outputs, 2)
             loss, metrics = self.objective(whole, targets)
-            loss = loss + self.objective(alone, targets)[0]
+            mean_loss, _ = self.objective(alone, targets)
+            metrics = metrics | {"loss": loss, "mean_loss": mean_loss}
+            return loss + mean_loss, (metrics, memory)
         else:
             loss, metrics = self.objective(outputs, targets)
         return loss, (metrics | {"loss": loss}, memory)

@@ -10,6 +10,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import grain
@@ -27,7 +28,7 @@ from docjax.storage import json_file
 from docjax.storage.checkpoint import Checkpointer, restore_params
 from docjax.training import memory, sharding
 from docjax.training.callbacks import Callbacks, Trace
-from docjax.training.stopping import Finite, NotFinite, Stop, Stopped
+from docjax.training.stopping import Finite, NotFinite, Stop, Stopped, anywhere
 from docjax.types import Keep, State, Trainer
 
 Evaluate = Callable[[Any, str], dict[str, float]]
@@ -61,9 +62,10 @@ def train(
     state, best = restored
     done, steps = int(state.step), trainer.steps
     callbacks = callbacks or Callbacks()
-    callbacks.begin(config.to_json(), run)
+    trace = Trace(config.profile, run, done, steps)
+    begin(callbacks, config.to_json(), run, done, steps)
     log = metrics_lib.Metrics(run, done, steps, config.tensorboard)
-    parts = prepared, trainer, log, checkpointer, data, evaluate, callbacks
+    parts = prepared, trainer, log, checkpointer, data, evaluate, callbacks, trace
     loop = _Loop(*parts, best)
     if done == 0:
         loop.evaluate(0, plain(prepared.encoder, _start(prepared)))
@@ -93,15 +95,13 @@ class _Loop:
     data: grain.DatasetIterator
     run_tasks: Evaluate
     callbacks: Callbacks
+    trace: Trace
     best: float  # of the validation metric that chooses
     stop: Stop = dataclasses.field(default_factory=Stop)
     finite: Finite = dataclasses.field(default_factory=Finite)
     clock: float = dataclasses.field(default_factory=time.perf_counter)
     sums: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     told: bool = False  # that a step learnt nothing
-
-    def __post_init__(self) -> None:
-        self.trace = Trace(self.prepared.config.profile, self.prepared.run)
 
     @property
     def keep(self) -> Keep:
@@ -149,20 +149,8 @@ class _Loop:
             self._check(metrics)
             self.save(state)
         if failed or (stop and not last):
-            self._end(step)
-
-    def _end(self, step: int) -> None:
-        """Ends the run after a step that is saved: raises UserError if a callback of
-        this process failed, and Stopped otherwise."""
-        self.close()
-        self.callbacks.raise_failure(
-            f"step {step} of {self.trainer.steps} is saved in {self.prepared.run}: the "
-            "same command continues"
-        )
-        raise Stopped(
-            f"stopped at step {step} of {self.trainer.steps} and saved in "
-            f"{self.prepared.run}: the same command continues"
-        )
+            self.close()
+            _end(self.callbacks, step, self.trainer.steps, self.prepared.run)
 
     def _log(self, step: int, line: dict[str, float]) -> None:
         """Writes the metrics of a step; warns once of a batch without positives."""
@@ -308,6 +296,30 @@ class _Loop:
             "data/padding": 1 - sums["real"] / sums["computed"],
             "time/tokens_per_s": sums["tokens"] / seconds,
         }
+
+
+def begin(
+    callbacks: Callbacks, config: dict[str, Any], run: Path, done: int, steps: int
+) -> None:
+    """Calls the callbacks before the first step, or before the next after `done`.
+
+    Raises:
+      UserError: if a callback of this process fails.
+      Stopped: if a callback of another process fails.
+    """
+    callbacks.begin(config, run)
+    if any(anywhere(bool(callbacks.failure))):
+        _end(callbacks, done, steps, run)
+
+
+def _end(callbacks: Callbacks, step: int, steps: int, run: Path) -> None:
+    """Ends the run after a step that is saved: raises UserError if a callback of this
+    process failed, and Stopped otherwise."""
+    saved = f"saved in {run}: the same command continues"
+    if step == 0:
+        saved = "nothing was trained"
+    callbacks.raise_failure(f"stopped at step {step} of {steps}, {saved}")
+    raise Stopped(f"stopped at step {step} of {steps}, {saved}")
 
 
 def _start(prepared: Prepared) -> Any:

@@ -75,10 +75,15 @@ class Stop:
     def asked(self, step: int, failed: bool, last: bool) -> tuple[bool, bool]:
         """Whether to stop, and whether a callback of any process `failed`; several
         processes agree on this every EVERY steps, and at the last one."""
-        if jax.process_count() == 1:
-            return self._came or failed, failed
-        if step % EVERY and not last:
+        if jax.process_count() > 1 and step % EVERY and not last:
             return False, False
-        mine = np.array([self._came or failed, failed])
-        came, any_failed = multihost_utils.process_allgather(mine).any(axis=0)
-        return bool(came), bool(any_failed)
+        return anywhere(self._came or failed, failed)
+
+
+def anywhere(*facts: bool) -> tuple[bool, ...]:
+    """Whether each fact is true in any process, which all processes learn."""
+    if jax.process_count() == 1:
+        return facts
+    return tuple(
+        multihost_utils.process_allgather(np.array(facts)).any(axis=0).tolist()
+    )

@@ -277,6 +277,19 @@ def test_batches_like_the_largest_are_compiled_once(kind):
     assert apply._cache_size() == 1
 
 
+def test_graphs_are_of_the_kind_of_like():
+    limits = ReadLimits(24, 24, None)
+    model = made(document=GraphAttention(width=16), graph=graphs.section, limits=limits)
+    many = {"sections": [{"heading": "", "text": "So."}] * 130}
+    dense = model.batch([many])
+    assert dense.graphs.adjacency.shape == (1, 257, 257)
+    few = model.batch([RIVER], like=dense)  # whose graph alone would be edges
+    assert few.graphs.adjacency.shape == dense.graphs.adjacency.shape
+    edges = model.batch([{"sections": [{"heading": "", "text": RIVER * 7}] * 28}])
+    assert edges.graphs.edges is not None
+    assert model.batch([RIVER], like=edges).graphs.edges is not None
+
+
 def test_the_axes_of_a_batch_are_powers_of_two():
     model = KINDS["edges"]()
     batch = model.batch(DOCUMENTS)

@@ -184,3 +184,16 @@ def test_a_saved_config_is_read_again(tmp_path):
     config = fields.resolve(SMOKE | {"labels": ["a", "b"]})
     (tmp_path / "config.json").write_text(json.dumps(config.to_json()))
     assert fields.read(tmp_path) == config
+
+
+@pytest.mark.parametrize(
+    "given", ["x", {"row": 1.0}, {"a": {"b": {"c": {"d": 1}}}}, {"row": {"f1": "0.5"}}]
+)
+def test_published_figures_that_are_none_are_refused_when_the_config_is_read(given):
+    with pytest.raises(UserError, match=r"report.published .*dict\(ROW=dict\(METRIC="):
+        fields.resolve(changed("report.published", given))
+
+
+def test_published_figures_are_of_rows_or_of_tasks():
+    for given in (None, {"row": {"f1": 0.5}}, {"task": {"row": {"f1": 1}}}):
+        assert fields.resolve(changed("report.published", given))

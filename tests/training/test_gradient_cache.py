@@ -4,6 +4,7 @@ Problems and the measure of error are in `conftest.py`.
 """
 
 import dataclasses
+import types
 from collections.abc import Callable
 
 import jax
@@ -15,7 +16,7 @@ from docjax.data.microbatches import round_up
 from docjax.data.packing import pack, padding
 from docjax.training import gradient_cache, sharding
 from docjax.training.gradient_cache import GradientCache
-from docjax.types import Graphs, Segments
+from docjax.types import Graphs, Segments, Targets
 
 BAR = 5e-6  # max |difference| of a parameter's gradient over its max
 PROBLEMS = (
@@ -248,3 +249,19 @@ def compiled() -> list[int]:
     cache = GradientCache
     passes = cache.encode, cache.pull_kept, cache.pull_back
     return [function._cache_size() for function in passes]
+
+
+def test_the_loss_of_a_nested_encoder_is_that_of_the_whole():
+    """The gradient is that of the sum with the loss of the mean."""
+    cache = types.SimpleNamespace(
+        encoder=types.SimpleNamespace(nested=True),
+        objective=lambda views, targets: (views.sum() ** 2, {"largest": views.max()}),
+        _by_both=lambda read, params, average, views: views,
+    )
+    mean, whole = jnp.full((2, 3, 4), 0.5), jnp.ones((2, 3, 4))
+    views = jnp.concatenate([mean, whole])
+    targets = Targets(labels=jnp.arange(3))
+    given = {}, None, views, targets, None, ()
+    total, (metrics, _) = GradientCache.objective_loss(cache, *given)
+    assert total == 24**2 + 12**2
+    assert metrics == {"loss": 24**2, "mean_loss": 12**2, "largest": 1}
