@@ -2,6 +2,8 @@
 
 import functools
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 from configs import graph_roberta
@@ -95,3 +97,45 @@ def test_keywords_of_inner_parts_are_named_with_their_path():
     node = SMOKE["encoder"] | {"segment": SMOKE["encoder"]["segment"] | {"heads": "4"}}
     text = "encoder.segment.heads '4' is not a whole number from 0 to 2**31 - 1"
     assert message(node, "encoder").startswith(text)
+
+
+def test_a_package_whose_name_ends_with_docjax_is_not_ours(tmp_path, monkeypatch):
+    """The result of foreign functions is not annotated by docjax's rules."""
+    (tmp_path / "mydocjax").mkdir()
+    (tmp_path / "mydocjax/loss.py").write_text("def loss(vectors, targets): ...")
+    monkeypatch.syspath_prepend(tmp_path)
+    read_part({"fn": "mydocjax.loss.loss"}, "objective", ("mydocjax.",))
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        {"fn": "optax.adamw", "weight_decay": 0.1},
+        {"fn": "optax.adafactor", "weight_decay_rate": 0.1},
+        {"fn": "optax.lars", "weight_decay": 0.1},
+        {"fn": "optax.apply_if_finite", "max_consecutive_errors": 3}
+        | {"inner": {"fn": "optax.adamw", "learning_rate": 0.1, "weight_decay": 0.1}},
+    ],
+)
+def test_optimizers_of_optax_decay_no_biases(node):
+    rate = {} if "inner" in node else {"learning_rate": 0.1}
+    optimizer = read_part(node | rate, "optimizer").built(10)
+    params = {"kernel": jnp.ones((2, 2)), "bias": jnp.ones(2)}
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    update, _ = optimizer.update(zeros, optimizer.init(params), params)
+    assert not update["bias"].any() and update["kernel"].all()
+
+
+@pytest.mark.parametrize(
+    "fn, keyword",
+    [
+        ("optax.novograd", "weight_decay"),
+        ("optax.contrib.schedule_free_adamw", "weight_decay"),
+        ("optax.contrib.muon", "adam_weight_decay"),
+    ],
+)
+def test_weight_decay_that_no_mask_keeps_from_biases_is_refused(fn, keyword):
+    node = {"fn": fn, "learning_rate": 0.1}
+    text = message(node | {keyword: 0.1}, "optimizer")
+    assert text.startswith(f"optimizer.{keyword} 0.1: {fn} has no mask")
+    read_part(node | {keyword: 0.0}, "optimizer")
