@@ -105,7 +105,17 @@ def arguments(
     name = f"{path}: {node['fn']}" if path else node["fn"]
     check_keywords(name, fn, keywords)
     _check_values(fn, node, keywords, path or name)
+    if node["fn"].startswith(FACTORIES):
+        keywords = {key: _with_numbers(value) for key, value in keywords.items()}
     return fn, keywords
+
+
+def _with_numbers(value: Any) -> Any:
+    """A dict whose keys are numbers, as optax has for the steps of a schedule: JSON and
+    `plain` make them texts."""
+    if isinstance(value, dict) and all(str(key).isdecimal() for key in value):
+        return {int(key): item for key, item in value.items()}
+    return value
 
 
 def called(fn: Callable[..., Any], keywords: Mapping, path: str) -> Any:
