@@ -161,9 +161,3 @@ def test_a_task_that_returns_no_numbers_is_named(given, returned, text):
     with pytest.raises(UserError) as error:
         scores({"mine": Returns(returned)}, given([], []), "test")
     assert str(error.value).startswith("task mine") and text in str(error.value)
-
-
-def test_a_metric_may_be_a_scalar_of_numpy(given):
-    task = Returns({"x": np.float32(2), "n": 3})
-    found = scores({"mine": task}, given([], []), "test")
-    assert found == {"eval/mine/x": 2, "eval/mine/n": 3}

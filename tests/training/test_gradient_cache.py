@@ -15,7 +15,7 @@ from docjax.data.microbatches import round_up
 from docjax.data.packing import pack, padding
 from docjax.training import gradient_cache, sharding
 from docjax.training.gradient_cache import GradientCache
-from docjax.types import Graphs, Segments
+from docjax.types import DOCUMENT, Graphs, Segments, Targets
 
 BAR = 5e-6  # max |difference| of a parameter's gradient over its max
 PROBLEMS = (
@@ -248,3 +248,24 @@ def compiled() -> list[int]:
     cache = GradientCache
     passes = cache.encode, cache.pull_kept, cache.pull_back
     return [function._cache_size() for function in passes]
+
+
+class Remembers:
+    """An objective with memory whose memory is what a test says."""
+
+    momentum = None
+
+    def begin(self, examples, width):
+        return ()
+
+    def __call__(self, vectors, targets, memory):
+        return vectors.sum(), {}, memory
+
+
+@pytest.mark.parametrize("memory", [jnp.zeros(3), {}, [], 0])
+def test_the_memory_of_an_objective_may_be_an_array_or_empty(problem, mesh, memory):
+    encoder, params = problem("mean").encoder, problem("mean").params()
+    cache = GradientCache(encoder, Remembers(), mesh(1), (DOCUMENT, DOCUMENT))
+    inputs = jnp.ones((2, 3, 8)), Targets(jnp.zeros(3, int)), None, memory
+    loss, (_, kept) = cache.objective_loss(params, None, *inputs)
+    assert loss == 48 and kept is memory
