@@ -1,6 +1,7 @@
 """A part may stand where it is used, and nowhere else."""
 
 import functools
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -105,6 +106,19 @@ def test_a_package_whose_name_ends_with_docjax_is_not_ours(tmp_path, monkeypatch
     (tmp_path / "mydocjax/loss.py").write_text("def loss(vectors, targets): ...")
     monkeypatch.syspath_prepend(tmp_path)
     read_part({"fn": "mydocjax.loss.loss"}, "objective", ("mydocjax.",))
+
+
+@pytest.mark.parametrize("shift", [-2, (-2, 3), None])
+def test_whole_numbers_of_foreign_parts_may_be_negative(tmp_path, monkeypatch, shift):
+    (tmp_path / "shifts.py").write_text(
+        "def loss(v, targets, shift: int | tuple[int, int] | None = -1): ..."
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "shifts", raising=False)
+    node = {"fn": "shifts.loss", "shift": shift}
+    assert read_part(node, "objective", ("shifts.",)).built.keywords["shift"] == shift
+    with pytest.raises(UserError, match="shift 0.5 is not a whole number from -2"):
+        read_part(node | {"shift": 0.5}, "objective", ("shifts.",))
 
 
 @pytest.mark.parametrize(
