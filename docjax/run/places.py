@@ -23,6 +23,7 @@ from docjax.parts import named
 from docjax.parts.annotations import shown
 from docjax.parts.homes import HOMES
 from docjax.parts.protocols import missing, signature_in_words, unfit
+from docjax.tasks import catalogue
 from docjax.types import (
     ExampleMaker,
     Keep,
@@ -221,6 +222,8 @@ def _check_place(built: Any, place: Place, fn: str, path: str) -> None:
     if kinds:
         if fault := unfit(built, kinds[0]):
             raise UserError(f"{label}: {fault}, as {place.noun} does")
+        if Task in kinds and (fault := catalogue.problem(type(built))):
+            raise UserError(f"{label} is no task: {fault}")
         return
     if place.result is None or not callable(built):
         lacks = [] if is_function else missing(built, place.classes[0])

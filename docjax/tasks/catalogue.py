@@ -61,8 +61,8 @@ def find(name: str, allow: str | Sequence[str] = ()) -> type[Any]:
         raise UserError(f"--task: {error}") from None
     if not inspect.isclass(found):
         raise UserError(f"--task {name} is a function: give a class")
-    if problem := _problem(found):
-        raise UserError(f"--task {name} is no task: {problem}")
+    if fault := problem(found):
+        raise UserError(f"--task {name} is no task: {fault}")
     return found
 
 
@@ -75,7 +75,7 @@ def _commands(source: str) -> Iterator[tuple[str, str]]:
             yield cls, command
 
 
-def _problem(cls: type[Any]) -> str:
+def problem(cls: type[Any]) -> str:
     """What a class lacks to be a task, in words; "" if it lacks nothing."""
     from docjax.tasks.task import TaskDefaults
     from docjax.types import Reads

@@ -108,6 +108,17 @@ def test_a_package_whose_name_ends_with_docjax_is_not_ours(tmp_path, monkeypatch
     read_part({"fn": "mydocjax.loss.loss"}, "objective", ("mydocjax.",))
 
 
+def test_what_a_task_reads_is_checked_as_docjax_evaluate_does(tmp_path, monkeypatch):
+    (tmp_path / "reader.py").write_text(
+        "from docjax.tasks.clustering import Clustering\n"
+        "class Mine(Clustering):\n  reads = 'everything'"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    line = "tasks.a reader.Mine is no task: it reads 'everything', which is not one of"
+    with pytest.raises(UserError, match=line):
+        read_part({"fn": "reader.Mine"}, "tasks.a", ("reader.",))
+
+
 @pytest.mark.parametrize("shift", [-2, (-2, 3), None])
 def test_whole_numbers_of_foreign_parts_may_be_negative(tmp_path, monkeypatch, shift):
     (tmp_path / "shifts.py").write_text(
