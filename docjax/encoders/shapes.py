@@ -66,13 +66,13 @@ def check_vectors(encoder: DocumentEncoder, source: Path) -> None:
         documents = np.shape(trace("documents", by_document, lengths, places, graphs))
         queries = np.shape(trace("queries", segments))
     except Exception as error:  # noqa: BLE001 foreign code may raise anything
-        reason = next(iter(str(error).splitlines()), "")
+        reason = " ".join(str(error).split())
         raise UserError(f"{label} fails: {type(error).__name__}: {reason}") from None
     width = documents[-1] if documents else 0
     if documents != (2, width) or queries != (2, width // encoder.parts):
         raise UserError(
             f"{label} gives {list(documents)} for 2 documents of one segment and "
-            f"{list(queries)} for 2 queries: give [2, f] for both, one vector each"
+            f"{list(queries)} for 2 queries: give [2, f], one vector each"
         )
 
 

@@ -111,11 +111,10 @@ def arguments(
 
 
 def _with_numbers(value: Any) -> Any:
-    """A dict whose keys are numbers, as optax has for the steps of a schedule: JSON and
-    `plain` make them texts."""
-    if isinstance(value, dict) and all(str(key).isdecimal() for key in value):
-        return {int(key): item for key, item in value.items()}
-    return value
+    """A dict by the numbers that JSON has as texts, such as the steps of a schedule."""
+    if not isinstance(value, dict) or not all(key.isdecimal() for key in value):
+        return value
+    return {int(key): item for key, item in value.items()}
 
 
 def called(fn: Callable[..., Any], keywords: Mapping, path: str) -> Any:

@@ -14,98 +14,76 @@ from docjax.parts.protocols import unfit
 from docjax.run.fields import RunConfig
 from docjax.types import Objective, RowOptimizer, Targets
 
-EXAMPLES, WIDTH = 4, 8
 array = jax.ShapeDtypeStruct
 
 
-def check_results(config: RunConfig, loss: str) -> None:
-    """Raises UserError for a loss of vectors, called `loss`, or an optimizer that gives
-    something else."""
-    _check_loss(config, loss)
-    _check_optimizer(config)
-
-
-def _check_loss(config: RunConfig, name: str) -> None:
-    """Raises UserError for a loss of vectors without a scalar and scalar metrics.
+def check_loss(config: RunConfig, name: str) -> None:
+    """Raises UserError for a loss of vectors without a scalar and scalar metrics; `name`
+    is its dotted name.
 
     A loss that raises here may want other arrays: the first step reports its error.
     """
     objective = config.objective.built
-    loss = getattr(objective, "contrastive", objective)
+    loss, faults = getattr(objective, "contrastive", objective), []
     if not callable(loss) or unfit(loss, Objective):
         return
-    faults: list[str] = []
 
-    def trace(vectors: Any, labels: Any, related: Any) -> int:
+    def trace(vectors: Any, labels: Any, related: Any) -> None:
         faults.append(_fault(loss(vectors, Targets(labels, related, vectors[0]))))
-        return 0
 
     views = max(len(config.examples.built.kinds), len(config.views.built.kinds))
-    vectors = array((views, EXAMPLES, WIDTH), jnp.float32)
-    labels = array((EXAMPLES,), jnp.int32)
+    vectors, labels = array((views, 4, 8), jnp.float32), array((4,), jnp.int32)
     try:
-        jax.eval_shape(trace, vectors, labels, array((EXAMPLES, EXAMPLES), bool))
+        jax.eval_shape(trace, vectors, labels, array((4, 4), bool))
     except Exception:  # noqa: BLE001 foreign code may raise anything
         return
-    if fault := next(filter(None, faults), ""):
+    if faults[0]:
         raise UserError(
-            f"objective {name} {fault}: a loss returns (loss, metrics), a "
+            f"objective {name} returns {faults[0]}: return (loss, metrics), a float32 "
             "scalar and a dict of scalars by name"
         )
 
 
 def _fault(result: Any) -> str:
     """What is wrong with the result of a loss, in words; "" if nothing is."""
-    if not isinstance(result, (tuple, list)) or len(result) != 2:
-        return f"returns {_kind(result)}"
+    is_pair = isinstance(result, (tuple, list)) and len(result) == 2
+    if not is_pair or not isinstance(result[1], Mapping):
+        return "no loss with a dict of metrics"
     loss, metrics = result
-    if not _is_scalar(loss) or not jnp.issubdtype(jnp.result_type(loss), jnp.floating):
-        return f"returns {_kind(loss)} as its loss"
-    if not isinstance(metrics, Mapping):
-        return f"returns {_kind(metrics)} as its metrics"
     if "loss" in metrics:
-        return "has a metric 'loss', which docjax writes itself"
+        return "a metric 'loss', a name that docjax takes itself"
+    if not _is_scalar(loss) or not jnp.issubdtype(jnp.result_type(loss), jnp.floating):
+        return "a loss that is no scalar of floats"
     wrong = [name for name, value in metrics.items() if not _is_scalar(value)]
-    return f"has the metric {wrong[0]!r}, {_kind(metrics[wrong[0]])}" if wrong else ""
+    return f"the metric {wrong[0]!r}, which is no scalar" if wrong else ""
 
 
 def _is_scalar(value: Any) -> bool:
     return isinstance(value, (bool, int, float)) or getattr(value, "shape", None) == ()
 
 
-def _kind(value: Any) -> str:
-    """A value in words: the shape of an array, the type of anything else."""
-    shape = getattr(value, "shape", None)
-    if shape is None:
-        return f"a {type(value).__name__}"
-    return f"an array {list(shape)} of {value.dtype}"
-
-
-def _check_optimizer(config: RunConfig) -> None:
+def check_optimizer(config: RunConfig) -> None:
     """Raises UserError for a part that is no optimizer, or that needs more than
     gradients and parameters."""
-    optimizer = config.optimizer
-    if isinstance(optimizer.built, RowOptimizer):
+    make, name = config.optimizer.built, config.optimizer.fn
+    if isinstance(make, RowOptimizer):
         return
-    parameters = {
-        "kernel": array((2, 2), jnp.float32),
-        "bias": array((2,), jnp.float32),
-    }
 
     def update(parameters: Any) -> Any:
-        made = optimizer.built(10)
+        made = make(10)
         if not isinstance(made, optax.GradientTransformation):
             raise TypeError(f"{shown(made)} is no GradientTransformation")
         updates, _ = made.update(parameters, made.init(parameters), parameters)
         return optax.apply_updates(parameters, updates)
 
+    kernel, bias = array((2, 2), jnp.float32), array((2,), jnp.float32)
     try:
-        jax.eval_shape(update, parameters)
+        jax.eval_shape(update, {"kernel": kernel, "bias": bias})
     except UserError:
         raise
     except Exception as error:  # noqa: BLE001 foreign code may raise anything
-        reason = next(iter(str(error).splitlines()), "")
+        reason = " ".join(str(error).split())
         raise UserError(
-            f"optimizer {optimizer.fn} cannot update parameters from their gradients "
+            f"optimizer {name} cannot update parameters from their gradients "
             f"({type(error).__name__}: {reason}): give an optimizer such as optax.adamw"
         ) from None
