@@ -1,5 +1,6 @@
 """docjax in scikit-learn: a pipeline step that turns documents into vectors."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -25,17 +26,20 @@ class DocumentVectorizer(
 
     Args:
       model: the argument of `docjax.load`: a run, or a Hugging Face folder or name.
+      allow: packages outside of docjax whose parts the model may have, as for
+        `docjax.load`.
 
     Attributes:
       model_: the loaded model, which pickle saves with its parameters.
     """
 
-    def __init__(self, model: Any):
+    def __init__(self, model: Any, allow: str | Sequence[str] = ()):
         self.model = model
+        self.allow = allow
 
     def fit(self, X: Any, y: Any = None) -> "DocumentVectorizer":
         """Loads the model; ignores the documents and the labels."""
-        self.model_ = docjax.load(self.model)
+        self.model_ = docjax.load(self.model, allow=self.allow)
         return self
 
     def transform(self, X: Any) -> Float[np.ndarray, "b d"]:

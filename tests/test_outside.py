@@ -1,5 +1,6 @@
 """A package of somebody else: its source, loss, task, document encoder and optimizer."""
 
+import hashlib
 import json
 import os
 import re
@@ -21,6 +22,7 @@ from docjax.run import corpora, fields
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = {
     "__init__.py": '"""Parts for docjax, which docjax knows nothing of."""\n',
+    "broken.py": "1 / 0\n",
     "source.py": '''
 from docjax.types import Document, Section
 
@@ -358,12 +360,29 @@ def test_a_part_that_does_not_fit_is_one_line(config_file, tmp_path, fields, lin
         (("mylab.nosuch.",), "there is no package 'mylab.nosuch'"),
         ("", "is not the beginning of dotted names"),
         ((3,), "allow 3 is not the beginning of dotted names"),
+        (5, "allow 5 is not the beginning of dotted names"),
+        (None, "allow None is not the beginning of dotted names"),
+        ("mylab.broken.sub.", "mylab.broken cannot be imported: ZeroDivisionError"),
     ],
 )
 def test_a_prefix_that_does_not_exist_is_one_line(config_file, tmp_path, allow, line):
     with pytest.raises(UserError) as error:
         docjax.train(config_file, tmp_path / "run", allow=allow)
     assert line in one_line(error)
+
+
+def test_callbacks_that_are_no_list_are_one_line(config_file, tmp_path):
+    class Notes:
+        def begin(self, config, workdir): ...
+
+    with pytest.raises(UserError) as error:
+        docjax.train(config_file, tmp_path / "run", allow="mylab.", callbacks=Notes())
+    assert "is not a list: give [...]" in one_line(error)
+
+
+def test_a_module_without_files_has_a_digest_of_nothing():
+    [facts] = outside.packages(["builtins.print"])
+    assert facts["sha256"] == hashlib.sha256().hexdigest()
 
 
 def test_code_that_changed_since_the_run_began_is_told(

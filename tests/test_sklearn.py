@@ -50,6 +50,13 @@ def test_vectors_are_those_of_the_model(vectorizer, tiny, given):
     np.testing.assert_array_equal(vectorizer.transform(given(TEXTS)), vectors)
 
 
+def test_the_allowed_packages_go_to_docjax_load(tiny, monkeypatch):
+    given = []
+    monkeypatch.setattr(docjax, "load", lambda model, allow: given.append(allow))
+    clone(DocumentVectorizer(tiny, allow="mylab.")).fit(TEXTS)
+    assert given == ["mylab."]
+
+
 def test_models_are_compared_by_grid_search(tiny, minilm):
     pipeline = make_pipeline(DocumentVectorizer(tiny), LogisticRegression())
     grid = {"documentvectorizer__model": [tiny, minilm]}

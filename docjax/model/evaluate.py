@@ -31,7 +31,7 @@ def evaluate_model(
     task: str,
     data: str | None = None,
     *,
-    allow: Sequence[str] = (),
+    allow: str | Sequence[str] = (),
     max_bad_fraction: float = 0.0,
     documents: str | None = None,
     output: Path | None = None,
@@ -62,7 +62,7 @@ def evaluate_model(
 def build(
     task: str,
     data: str | None,
-    allow: Sequence[str] = (),
+    allow: str | Sequence[str] = (),
     max_bad_fraction: float = 0.0,
     **keywords: Any,
 ) -> Task:

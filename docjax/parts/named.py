@@ -18,7 +18,7 @@ from typing import Any
 import ml_collections
 
 from docjax.errors import UserError
-from docjax.parts.annotations import JSON, fits, shown, words
+from docjax.parts.annotations import JSON, SMALLEST, fits, shown, words
 
 FACTORIES = ("optax.",)  # functions that are called with their keywords, as classes are
 MISTAKES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
@@ -105,7 +105,16 @@ def arguments(
     name = f"{path}: {node['fn']}" if path else node["fn"]
     check_keywords(name, fn, keywords)
     _check_values(fn, node, keywords, path or name)
+    if node["fn"].startswith(FACTORIES):
+        keywords = {key: _with_numbers(value) for key, value in keywords.items()}
     return fn, keywords
+
+
+def _with_numbers(value: Any) -> Any:
+    """A dict by the numbers that JSON has as texts, such as the steps of a schedule."""
+    if not isinstance(value, dict) or not all(key.isdecimal() for key in value):
+        return value
+    return {int(key): item for key, item in value.items()}
 
 
 def called(fn: Callable[..., Any], keywords: Mapping, path: str) -> Any:
@@ -237,15 +246,17 @@ def _signature(fn: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
 def _check_values(
     fn: Callable[..., Any], node: Mapping, keywords: Mapping, path: str
 ) -> None:
-    """Raises UserError for a keyword that does not fit the annotation in `fn`."""
+    """Raises UserError for a keyword that does not fit the annotation in `fn`. Whole
+    numbers may be below 0 outside of docjax."""
     parameters = parameters_of(fn)
+    least = 0 if node["fn"].startswith("docjax.") else SMALLEST
     for key, value in keywords.items():
         parameter = parameters.get(key)  # None: one of **keywords
-        if parameter is None or fits(value, parameter.annotation):
+        if parameter is None or fits(value, parameter.annotation, least):
             continue
         default = parameter.default
         hint = f": the default is {default!r}" if isinstance(default, JSON) else ""
-        expected = words(parameter.annotation)
+        expected = words(parameter.annotation, least)
         raise UserError(f"{path}.{key} {shown(node[key])} is not {expected}{hint}")
 
 

@@ -24,8 +24,8 @@ LIBRARIES = {"docjax", "optax", "flax", "jax", "jaxlib", "numpy"}
 
 def prefixes(allow: str | Sequence[str]) -> tuple[str, ...]:
     """The prefixes that a caller allows, each with a dot at its end. Raises UserError
-    for a prefix that is no name, or whose package cannot be found."""
-    given = (allow,) if isinstance(allow, str) else tuple(allow)
+    for a prefix that is no name, or whose package cannot be found or imported."""
+    given = tuple(allow) if isinstance(allow, (list, tuple)) else (allow,)
     return tuple(dict.fromkeys(map(_prefix, given)))
 
 
@@ -87,20 +87,22 @@ def _prefix(text: Any) -> str:
             f"allow {shown(text)} is not the beginning of dotted names: give a package, "
             "such as mylab."
         )
-    if name != "docjax" and not _exists(name):
+    try:
+        exists = name == "docjax" or importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        exists = False
+    except Exception as error:  # noqa: BLE001 a parent package may raise anything
+        reason = " ".join(f"{type(error).__name__} {error}".split())
+        parent = name.rpartition(".")[0]
+        raise UserError(
+            f"allow {text!r}: {parent} cannot be imported: {reason}"
+        ) from None
+    if not exists:
         raise UserError(
             f"allow {text!r}: there is no package {name!r}; install it, or name the "
             "folder that holds it in PYTHONPATH"
         )
     return f"{name}."
-
-
-def _exists(name: str) -> bool:
-    """Whether a module or package of this name can be imported; imports its parents."""
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False
 
 
 def _package(prefix: str) -> dict[str, Any]:
@@ -139,7 +141,7 @@ def _files(top: str) -> list[tuple[str, Path]]:
     spec = importlib.util.find_spec(top)
     folders = [Path(folder) for folder in spec.submodule_search_locations or ()]
     if not folders:
-        return [(top, Path(spec.origin))] if spec.origin else []
+        return [(top, Path(spec.origin))] if spec.has_location else []
     return [
         (str(path.relative_to(folder)), path)
         for folder in folders

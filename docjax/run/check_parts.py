@@ -7,6 +7,7 @@ from pathlib import Path
 
 from docjax.errors import UserError
 from docjax.objectives import facts
+from docjax.run.check_results import check_loss, check_optimizer
 from docjax.run.fields import RunConfig
 from docjax.types import DOCUMENT, ChecksRun
 
@@ -27,6 +28,8 @@ def check_parts(config: RunConfig) -> None:
     if config.reads_views:
         config.views.built.files()
     _check_loss(config)
+    check_loss(config, _loss_of(config))
+    check_optimizer(config)
 
 
 def _check_views(config: RunConfig) -> None:

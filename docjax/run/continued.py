@@ -6,7 +6,7 @@ A run resumes with the config it began with; only the fields in `FREE` may chang
 import dataclasses
 from pathlib import Path
 
-from docjax.encoders.shapes import check_kind, check_sizes, shapes
+from docjax.encoders.shapes import check_kind, check_sizes, check_vectors, shapes
 from docjax.errors import UserError
 from docjax.run.fields import (
     FIELDS,
@@ -41,6 +41,7 @@ def check_encoder(config: RunConfig) -> None:
     if config.encoder.built.segment.vocabulary == 0:
         config = config.with_vocabulary(2)
     shapes(config.encoder.built, Path("config"))
+    check_vectors(config.encoder.built, Path("config"))
 
 
 def check_same(config: RunConfig, run: Path, saved: RunConfig | None) -> None:

@@ -247,14 +247,26 @@ def resolve(config: Any, allow: str | Sequence[str] = ()) -> RunConfig:
       allow: prefixes of parts from outside of docjax.
 
     Raises:
-      UserError: for a missing or unknown field, a value of the wrong type, or a part
-        that cannot be built or that its field does not take.
+      UserError: for a missing or unknown field, one that docjax fills in, a value of the
+        wrong type, or a part that cannot be built or that its field does not take.
     """
     if isinstance(config, RunConfig):
         return config
-    prefixes, node = outside.prefixes(allow), named.plain(config)
+    node = named.plain(config)
     if isinstance(node, dict):
         node = {"keep": KEEP} | node
+        if filled := [name for name in FILLED if name in node]:
+            raise UserError(
+                f"config has {', '.join(filled)}, which docjax fills in: leave out "
+                "(objective.similarity says how vectors are compared, and --allow which "
+                "packages from outside a config may name)"
+            )
+    return _resolved(node, allow)
+
+
+def _resolved(node: Any, allow: str | Sequence[str]) -> RunConfig:
+    """The typed config of a user or of a run, from plain values."""
+    prefixes = outside.prefixes(allow)
     resolved = _section(RunConfig, node, "", prefixes)
     if resolved.epochs is None and resolved.steps is None:
         raise UserError("config has neither epochs nor steps: set one of them")
@@ -321,7 +333,7 @@ def _read(
     del file, written
     node = json_file.read(path)
     try:
-        return resolve(node, allow)
+        return _resolved(node, allow)
     except UserError as error:
         raise UserError(
             f"{path}: {error}; if an earlier docjax made this run, train it again"

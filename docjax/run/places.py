@@ -18,12 +18,12 @@ import optax
 
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
-from docjax.encoders.weight_decay import decays
 from docjax.errors import UserError
 from docjax.parts import named
 from docjax.parts.annotations import shown
 from docjax.parts.homes import HOMES
 from docjax.parts.protocols import missing, signature_in_words, unfit
+from docjax.tasks import catalogue
 from docjax.types import (
     ExampleMaker,
     Keep,
@@ -104,6 +104,8 @@ PLACES = {
     "keep": Place("a rule what to keep", (Keep,)),
     "tasks": Place("a task", (Task,), defaults="docjax.tasks.task.TaskDefaults"),
 }
+DECAYS = "docjax.encoders.weight_decay.decays"
+MASKED = ("weight_decay", "weight_decay_rate")  # keywords that optax's masks are for
 LOSS = PLACES["objective"]._replace(classes=())  # inside of another loss
 
 
@@ -159,13 +161,12 @@ def read_part(node: Any, path: str, allow: Sequence[str] = ()) -> Part:
         built = _around_optax(node, (*homes, *allow), path)
     else:
         built = named.build(node, (*homes, *allow), path)
-    _check_place(built, place, f"{path} {node['fn']}", path)
+    _check_place(built, place, node["fn"], path)
     if isinstance(built, DocumentEncoder):
         _check_pattern(built.frozen)
     inner = getattr(built, "contrastive", None)
     if inner is not None:
-        named_loss = f"{path}.contrastive {node['contrastive']['fn']}"
-        _check_place(inner, LOSS, named_loss, f"{path}.contrastive")
+        _check_place(inner, LOSS, node["contrastive"]["fn"], f"{path}.contrastive")
     keywords = {name: value for name, value in node.items() if name != "fn"}
     return Part(node["fn"], _frozen(keywords), built, path, tuple(allow))
 
@@ -182,9 +183,8 @@ def _around_optax(node: Mapping, allow: Sequence[str], path: str) -> Callable:
     docjax says which (`docjax.encoders.weight_decay`), unless the config does.
     """
     inner = {name: value for name, value in node.items() if name != "clip"}
-    fn, keywords = named.arguments(inner, allow, path)
-    if "mask" in named.parameters_of(fn):
-        keywords.setdefault("mask", decays)
+    masked = _with_masks(inner, allow, path)
+    fn, keywords = named.arguments(masked, (*allow, DECAYS.rpartition(".")[0]), path)
     around = {"fn": "docjax.training.optimizer.around"}
     clip = {"clip": node["clip"]} if "clip" in node else {}
     made = named.called(fn, keywords, f"{path} {node['fn']}")
@@ -192,13 +192,38 @@ def _around_optax(node: Mapping, allow: Sequence[str], path: str) -> Callable:
     return functools.partial(bound, optimizer=made)
 
 
-def _check_place(built: Any, place: Place, label: str, path: str) -> None:
-    """Raises UserError if the field `path` does not take `built`."""
+def _with_masks(node: Any, allow: Sequence[str], path: str) -> Any:
+    """The node of an optimizer, and of those inside of it, with masks of what decays.
+
+    Raises UserError for weight decay that no mask keeps from biases and layer norms.
+    """
+    if not isinstance(node, Mapping) or "fn" not in node:
+        return node
+    node = {key: _with_masks(x, allow, f"{path}.{key}") for key, x in node.items()}
+    takes = named.parameters_of(named.resolve(node["fn"], allow, path))
+    decay = [key for key in takes if key.endswith(("weight_decay", *MASKED))]
+    masks = [key for key in ("mask", "weight_decay_mask") if decay and key in takes]
+    for key in decay:
+        value = node.get(key, takes[key].default)
+        if value and not (masks and key in MASKED):
+            raise UserError(
+                f"{path}.{key} {shown(value)}: {node['fn']} has no mask that keeps this "
+                f"decay from biases and layer norms; set {path}.{key} to 0.0, or take "
+                "an optimizer with a mask, such as optax.adamw"
+            )
+    return {key: {"fn": DECAYS} for key in masks} | node
+
+
+def _check_place(built: Any, place: Place, fn: str, path: str) -> None:
+    """Raises UserError if the field `path` does not take `built`, which `fn` names."""
+    label = f"{path} {fn}"
     is_function = isinstance(built, functools.partial)
     kinds = [] if is_function else [c for c in place.classes if isinstance(built, c)]
     if kinds:
         if fault := unfit(built, kinds[0]):
             raise UserError(f"{label}: {fault}, as {place.noun} does")
+        if Task in kinds and (fault := catalogue.problem(type(built))):
+            raise UserError(f"{label} is no task: {fault}")
         return
     if place.result is None or not callable(built):
         lacks = [] if is_function else missing(built, place.classes[0])
@@ -214,8 +239,8 @@ def _check_place(built: Any, place: Place, label: str, path: str) -> None:
             f"{label} takes {signature_in_words(built)}, {place.noun} takes {needed}: "
             f"{_mend_of(signature, place, path, is_function)}"
         ) from None
-    result, is_ours = signature.return_annotation, "docjax." in label.split()[1]
-    if is_ours and (get_origin(result) or result) is not place.result:
+    result = signature.return_annotation
+    if fn.startswith("docjax.") and (get_origin(result) or result) is not place.result:
         raise UserError(f"{label} gives another result: {place.noun} {_asked(place)}")
 
 

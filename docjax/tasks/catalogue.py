@@ -28,7 +28,7 @@ def names() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def dotted(name: str, allow: Sequence[str] = ()) -> str:
+def dotted(name: str, allow: str | Sequence[str] = ()) -> str:
     """The dotted name of a task class: `name` is one, or a name of `names`. Raises
     UserError for an unknown name, and for a class that `allow` does not cover."""
     if name in names():
@@ -38,8 +38,10 @@ def dotted(name: str, allow: Sequence[str] = ()) -> str:
             f"--task {name!r} is no task: give {', '.join(names())}, or the dotted name "
             "of a task class"
         )
+    from docjax.parts import outside
+
     package = name.partition(".")[0]
-    if not name.startswith(("docjax.", *_with_dots(allow))):
+    if not name.startswith(("docjax.", *outside.prefixes(allow))):
         raise UserError(
             f"--task {name}: code outside of docjax is not imported unless you allow "
             f"it: add --allow={package}. if you trust the package {package}"
@@ -47,26 +49,21 @@ def dotted(name: str, allow: Sequence[str] = ()) -> str:
     return name
 
 
-def find(name: str, allow: Sequence[str] = ()) -> type[Any]:
+def find(name: str, allow: str | Sequence[str] = ()) -> type[Any]:
     """The task class that `dotted` names. Raises UserError as `dotted`, and for a class
     that is no task; the line says why."""
-    from docjax.parts.named import resolve
+    from docjax.parts import named, outside
 
     path = dotted(name, allow)
     try:
-        found = resolve(path, ("docjax.", *_with_dots(allow)))
+        found = named.resolve(path, ("docjax.", *outside.prefixes(allow)))
     except UserError as error:
         raise UserError(f"--task: {error}") from None
     if not inspect.isclass(found):
         raise UserError(f"--task {name} is a function: give a class")
-    if problem := _problem(found):
-        raise UserError(f"--task {name} is no task: {problem}")
+    if fault := problem(found):
+        raise UserError(f"--task {name} is no task: {fault}")
     return found
-
-
-def _with_dots(allow: Sequence[str]) -> tuple[str, ...]:
-    """Prefixes that end with a dot: "mylab" does not allow the package "mylabs"."""
-    return tuple(f"{prefix.rstrip('.')}." for prefix in allow)
 
 
 def _commands(source: str) -> Iterator[tuple[str, str]]:
@@ -78,7 +75,7 @@ def _commands(source: str) -> Iterator[tuple[str, str]]:
             yield cls, command
 
 
-def _problem(cls: type[Any]) -> str:
+def problem(cls: type[Any]) -> str:
     """What a class lacks to be a task, in words; "" if it lacks nothing."""
     from docjax.tasks.task import TaskDefaults
     from docjax.types import Reads

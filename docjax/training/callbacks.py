@@ -5,7 +5,7 @@ and `end` (`docjax.types.OnBegin` and its neighbours). Only the first process ca
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +23,11 @@ KINDS = (OnBegin, OnStep, OnEvaluation, OnEnd)
 
 class Callbacks:
     """Calls a user's callbacks; remembers the first error of one. Raises UserError for
-    an object that is no callback."""
+    an object that is no callback, or no list."""
 
-    def __init__(self, callbacks: Sequence[Any] = ()):
+    def __init__(self, callbacks: Any = ()):
+        if not isinstance(callbacks, (list, tuple)):
+            raise UserError(f"callbacks {shown(callbacks)} is not a list: give [...]")
         for callback in callbacks:
             _check(callback)
         self._callbacks = tuple(callbacks) if jax.process_index() == 0 else ()

@@ -37,12 +37,19 @@ from docjax.data.microbatches import round_up
 from docjax.encoders import freezing
 from docjax.encoders.document import DocumentEncoder, without_segment
 from docjax.training.momentum import Following, followed
-from docjax.types import DOCUMENT, Batch, Masked, Microbatch, Targets
+from docjax.types import (
+    DOCUMENT,
+    Batch,
+    Masked,
+    Microbatch,
+    ObjectiveWithMemory,
+    Targets,
+)
 
 FIRST_OTHERS = slice(0, 1), slice(1, None)  # the first view, and the other views
 BLOCK = 64  # the light pass reads at least BLOCK examples per device at once
 Params = Any
-Metrics = dict[str, Array]  # scalars, but a loss of one's own may give more
+Metrics = dict[str, Array]  # scalars
 Number = int | Int[Array, ""]
 DropoutKey = Key[Array, ""] | None  # None turns dropout off
 Loss = Float[Array, ""]
@@ -387,7 +394,7 @@ class GradientCache:
             {"params": params}, documents, key, method="outputs"
         )
         outputs = self._by_both(read, params, average, documents)
-        if memory:
+        if isinstance(self.objective, ObjectiveWithMemory):
             loss, metrics, memory = self.objective(outputs, targets, memory)
         elif self.encoder.nested:
             alone, whole = jnp.split(outputs, 2)

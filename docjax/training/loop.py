@@ -335,7 +335,8 @@ def _shapes(prepared: Prepared, trainer: Trainer) -> State:
 def _rest(state: State) -> dict[str, Any]:
     """The parts of the state that a checkpoint holds beside the parameters."""
     rest = {"step": state.step, "optimizer": state.optimizer}
-    return rest | ({"memory": state.memory} if state.memory else {})
+    # Orbax saves no tree without arrays; `_restore` takes it from the shapes.
+    return rest | ({"memory": state.memory} if jax.tree.leaves(state.memory) else {})
 
 
 def _restore(
@@ -350,5 +351,7 @@ def _restore(
     params, rest, progress = restored
     data.set_state(progress["data"])
     logging.info("resumed at step %d", int(rest["step"]))
-    state = State(rest["step"], params, rest["optimizer"], rest.get("memory", ()))
+    state = State(
+        rest["step"], params, rest["optimizer"], rest.get("memory", like.memory)
+    )
     return state, progress["best"]

@@ -76,3 +76,65 @@ def test_the_vocabulary_of_towers_may_be_that_of_the_documents():
     towers = {"fn": "docjax.encoders.towers.Towers", "encoder": segment}
     config = fields.resolve(SMOKE | {"encoder": SMOKE["encoder"] | {"segment": towers}})
     continued.check_encoder(config)
+
+
+ENCODER = """
+import jax.numpy as jnp
+from docjax.encoders.each_view import EachViewAlone
+from docjax.encoders.segment_defaults import SegmentDefaults
+
+
+class Mean(EachViewAlone):
+    def query(self, vectors): return vectors
+
+    def __call__(self, vectors, lengths, places, graphs): return vectors.mean(-2)
+
+
+class More(Mean):
+    def query(self, vectors, more): return vectors
+
+
+class Segments(Mean):
+    def __call__(self, vectors, lengths, places, graphs): return vectors
+
+
+class Wide(Mean):
+    def query(self, vectors): return jnp.concatenate([vectors, vectors], -1)
+
+
+class Fails(Mean):
+    def query(self, vectors): return vectors @ vectors
+
+
+class Tokens(SegmentDefaults):
+    vocabulary: int = 8
+
+    def __call__(self, tokens): return tokens
+"""
+
+
+@pytest.mark.parametrize(
+    "name, line",
+    [
+        ("Mean", ""),
+        ("More", r"document More: query takes \(vectors, more\), not \(vectors\)"),
+        ("Segments", r"document Segments gives \[2, 1, 32\] for 2 documents"),
+        ("Wide", r"Wide gives \[2, 32\] .* and \[2, 64\] for 2 queries"),
+        ("Fails", "document Fails fails: TypeError"),
+        ("Tokens", r"segment Tokens: __call__ takes \(tokens\), not \(tokens, lengths"),
+    ],
+)
+def test_an_encoder_from_outside_is_checked_before_documents_are_read(
+    name, line, tmp_path, monkeypatch
+):
+    (tmp_path / "encoders_of_hers.py").write_text(ENCODER)
+    monkeypatch.syspath_prepend(tmp_path)
+    kind = "segment" if name == "Tokens" else "document"
+    encoder = SMOKE["encoder"] | {kind: {"fn": f"encoders_of_hers.{name}"}}
+    config = fields.resolve(SMOKE | {"encoder": encoder}, "encoders_of_hers.")
+    if not line:
+        continued.check_encoder(config)
+        return
+    with pytest.raises(UserError, match=line) as error:
+        continued.check_encoder(config)
+    assert "\n" not in str(error.value)

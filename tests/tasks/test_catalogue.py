@@ -92,7 +92,16 @@ def test_what_is_no_task_is_refused_by_what_it_lacks(package, name, text, messag
 
 def test_code_from_outside_is_not_imported_unless_it_is_allowed(package):
     package("a", "raise SystemExit")
-    for allow in ([], ["other."], ["lab."], ["my"], ["myla"]):
+    for allow in ([], ["json."], "json.", ["tests"]):
         with pytest.raises(UserError, match=r"add --allow=mylab\. if you trust the"):
             catalogue.find("mylab.a.Mine", allow)
+    for allow in (["my"], "myla", ["lab."]):
+        with pytest.raises(UserError, match="there is no package"):
+            catalogue.find("mylab.a.Mine", allow)
     assert "mylab.a" not in sys.modules
+
+
+def test_the_allowed_package_may_be_a_text(package):
+    package("a", f"{DEFAULTS}class Mine(TaskDefaults):\n  reads = 'words'")
+    with pytest.raises(UserError, match="it reads 'words'"):
+        catalogue.find("mylab.a.Mine", "mylab.")

@@ -76,7 +76,7 @@ def test_mistakes_with_it_are_one_line(mylab, texts, tiny, capsys):
         ),
         (
             (*given, "--allow", "mylab.", "--neighbours", -1),
-            "hubness.neighbours -1 is not a whole number from 0",
+            "hubness.neighbours -1 is not a whole number from 1",
         ),
     ):
         code, out, error = evaluated(capsys, *words)

@@ -1,5 +1,8 @@
 """Every task: its name in the metrics, its defaults, and what it asks of the data."""
 
+import dataclasses
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,6 +18,7 @@ from docjax.tasks.redundancy import Redundancy
 from docjax.tasks.retrieval import Retrieval
 from docjax.tasks.runner import scores
 from docjax.tasks.sentence_similarity import SentenceSimilarity
+from docjax.tasks.task import TaskDefaults
 from docjax.tasks.word_attention import WordAttention
 from docjax.types import Embeddings, Task, TaskData
 
@@ -132,3 +136,28 @@ def test_a_document_of_each_class_is_enough_to_learn_from(task):
     task.check(labelled(TITLES, ["title 3", "title 4", "x", "y"]), "test")
     task.check(labelled(TITLES[:99], ["x", "y"]), "test")
     task.check(labelled(TITLES + ["x", "y"] * 52, ["z", "u"]), "test")
+
+
+@dataclasses.dataclass(frozen=True)
+class Returns(TaskDefaults):
+    returned: Any
+
+    def check(self, data, part): ...
+
+    def __call__(self, data, part):
+        return self.returned
+
+
+@pytest.mark.parametrize(
+    "returned, text",
+    [
+        ({"side": "left"}, "its metric 'side' is 'left', not a number"),
+        ({"sides": np.ones(2)}, "its metric 'sides' is array([1., 1.]), not a number"),
+        ({"side": None}, "its metric 'side' is None, not a number"),
+        (0.5, "task mine returns 0.5: return a dict of metrics"),
+    ],
+)
+def test_a_task_that_returns_no_numbers_is_named(given, returned, text):
+    with pytest.raises(UserError) as error:
+        scores({"mine": Returns(returned)}, given([], []), "test")
+    assert str(error.value).startswith("task mine") and text in str(error.value)

@@ -16,7 +16,7 @@ from docjax.data.microbatches import round_up
 from docjax.data.packing import pack, padding
 from docjax.training import gradient_cache, sharding
 from docjax.training.gradient_cache import GradientCache
-from docjax.types import Graphs, Segments, Targets
+from docjax.types import DOCUMENT, Graphs, Segments, Targets
 
 BAR = 5e-6  # max |difference| of a parameter's gradient over its max
 PROBLEMS = (
@@ -265,3 +265,24 @@ def test_the_loss_of_a_nested_encoder_is_that_of_the_whole():
     total, (metrics, _) = GradientCache.objective_loss(cache, *given)
     assert total == 24**2 + 12**2
     assert metrics == {"loss": 24**2, "mean_loss": 12**2, "largest": 1}
+
+
+class Remembers:
+    """An objective with memory whose memory is what a test says."""
+
+    momentum = None
+
+    def begin(self, examples, width):
+        return ()
+
+    def __call__(self, vectors, targets, memory):
+        return vectors.sum(), {}, memory
+
+
+@pytest.mark.parametrize("memory", [jnp.zeros(3), {}, [], 0])
+def test_the_memory_of_an_objective_may_be_an_array_or_empty(problem, mesh, memory):
+    encoder, params = problem("mean").encoder, problem("mean").params()
+    cache = GradientCache(encoder, Remembers(), mesh(1), (DOCUMENT, DOCUMENT))
+    inputs = jnp.ones((2, 3, 8)), Targets(jnp.zeros(3, int)), None, memory
+    loss, (_, kept) = cache.objective_loss(params, None, *inputs)
+    assert loss == 48 and kept is memory
