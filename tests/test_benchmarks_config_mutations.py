@@ -25,7 +25,7 @@ def test_a_wrong_type_that_slips_through_is_seen(tmp_path, monkeypatch):
     path.write_text(config_mutations.file_text(config))
     assert config_mutations.outcome_of(path)[0] == "refused"
     for module in ("docjax.parts.named", "docjax.run.fields"):
-        monkeypatch.setattr(f"{module}.fits", lambda value, annotation: True)
+        monkeypatch.setattr(f"{module}.fits", lambda *_: True)
     outcome, text = config_mutations.outcome_of(path)
     assert outcome == "wrong type"
     assert ".batch True" in text and ".objective.temperature True" in text
