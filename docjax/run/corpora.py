@@ -199,7 +199,8 @@ def queries(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus | None
         parts = [examples, Whole(), _digests(examples.files())]
         settings = corpus_lib.fingerprint(None, parts, tokenizer, limit)
         documents = examples.queries(source(config))
-        fingerprint = f"{settings} {facts.get('fingerprint')}"
+        code = outside.code_of(examples)
+        fingerprint = f"{settings} {facts.get('fingerprint')}{code}"
         Corpus.build(folder, documents, Whole(), tokenizer, limit, fingerprint)
     wait("queries")
     query_corpus = Corpus.open(folder)
