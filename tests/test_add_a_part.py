@@ -28,18 +28,6 @@ def blocks(section: str) -> list[str]:
     return re.findall(r"```python\n(.*?)```", text, re.DOTALL)
 
 
-def test_the_source_of_the_guide_reads_a_folder(tmp_path):
-    namespace: dict = {}
-    exec(blocks("A source")[0], namespace)  # noqa: S102
-    (tmp_path / "b.txt").write_text("two")
-    (tmp_path / "a.txt").write_text("one")
-    found = list(namespace["notes"](str(tmp_path)))
-    assert [(each.id, each.sections[0].text) for each in found] == [
-        ("a", "one"),
-        ("b", "two"),
-    ]
-
-
 def test_the_document_encoder_of_the_guide_reads_the_longest_segment():
     namespace: dict = {"__name__": "mylab.longest"}
     exec(blocks("A document encoder")[0], namespace)  # noqa: S102

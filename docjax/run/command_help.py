@@ -10,7 +10,7 @@ from docjax import config as config_lib
 ASKS = frozenset(("-h", "-help", "--help"))
 CONFIG = ("--config=", "-config=")
 FLAGS = (
-    *("config", "workdir", "mode"),
+    *("config", "workdir", "mode", "allow"),
     *("distributed", "coordinator", "processes", "process"),
 )
 
