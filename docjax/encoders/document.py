@@ -117,7 +117,7 @@ class DocumentEncoder(nn.Module):
         graphs: Graphs,
         kinds: tuple[str, ...],
         keys: Key[Array, " b"] | None = None,
-    ) -> Float[Array, "v b f"]:
+    ) -> Float[Array, "_ b f"]:
         """The vectors of all views; `kinds` tells documents from queries.
 
         The vectors of queries are repeated where a document has several.

@@ -218,6 +218,12 @@ class RunConfig:
         names = named.names([part.to_json() for part in self.parts.values()])
         packages = outside.packages(names)
         similarity = says or "cosine"
+        if self.similarity not in (None, similarity):
+            raise UserError(
+                f"config has similarity {self.similarity!r}, but objective "
+                f"{self.objective.fn} compares by {similarity!r}: leave similarity out; "
+                "a loss says it itself, docjax's with objective.similarity"
+            )
         return dataclasses.replace(self, similarity=similarity, outside=packages)
 
     def to_json(self) -> dict[str, Any]:
@@ -247,19 +253,18 @@ def resolve(config: Any, allow: str | Sequence[str] = ()) -> RunConfig:
       allow: prefixes of parts from outside of docjax.
 
     Raises:
-      UserError: for a missing or unknown field, one that docjax fills in, a value of the
-        wrong type, or a part that cannot be built or that its field does not take.
+      UserError: for a missing or unknown field, `allow` among the fields, a value of
+        the wrong type, or a part that cannot be built or that its field does not take.
     """
     if isinstance(config, RunConfig):
         return config
     node = named.plain(config)
     if isinstance(node, dict):
         node = {"keep": KEEP} | node
-        if filled := [name for name in FILLED if name in node]:
+        if "allow" in node:
             raise UserError(
-                f"config has {', '.join(filled)}, which docjax fills in: leave out "
-                "(objective.similarity says how vectors are compared, and --allow which "
-                "packages from outside a config may name)"
+                "config has allow: leave it out, and give --allow=PACKAGE. (in Python "
+                "allow=('PACKAGE.',))"
             )
     return _resolved(node, allow)
 

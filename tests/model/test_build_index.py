@@ -188,7 +188,7 @@ def test_a_graph_finds_what_the_vectors_find(made):
     (found.folder / index_files.GRAPH).unlink()
     with pytest.raises(AttributeError):  # the graph is what is searched
         found.by_vectors("dense", queries, 5)
-    with pytest.raises(UserError, match="--codes int8 and --graph are two ways"):
+    with pytest.raises(UserError, match="--codes int8 and --graph exclude"):
         made(graph=True, kind="int8")
 
 

@@ -299,7 +299,7 @@ def test_attention_has_a_row_for_each_receiver(params, documents):
 
 
 def test_a_mean_has_no_attention_to_explain(params, documents):
-    with pytest.raises(UserError, match="Mean has no attention to explain: use"):
+    with pytest.raises(UserError, match="Mean has no attention to explain, or"):
         reader(Mean()).attention(params, documents[0])
 
 

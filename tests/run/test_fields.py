@@ -81,13 +81,16 @@ def test_a_config_comes_back_from_its_sections_as_it_was(module):
         assert fields.resolve(saved) == fields.resolve(config), variant
 
 
-@pytest.mark.parametrize(
-    "name, value",
-    [("labels", ["a"]), ("similarity", "dot"), ("outside", []), ("allow", ["a."])],
-)
-def test_a_field_that_docjax_fills_in_is_refused(name, value):
-    text = f"config has {name}, which docjax fills in: leave out"
-    assert message(SMOKE | {name: value}).startswith(text)
+def test_a_field_that_docjax_fills_in_may_not_say_otherwise():
+    """The config.json of a run is a config, too."""
+    assert message(SMOKE | {"allow": ["a."]}).startswith(
+        "config has allow: leave it out"
+    )
+    read = fields.resolve(SMOKE).with_facts()
+    again = fields.resolve(read.to_json()).with_facts()
+    assert again == read and again.similarity == "cosine"
+    with pytest.raises(UserError, match="similarity 'dot', but objective .* 'cosine'"):
+        fields.resolve(SMOKE | {"similarity": "dot"}).with_facts()
 
 
 def test_nobody_can_change_a_config():
