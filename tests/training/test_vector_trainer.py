@@ -248,6 +248,7 @@ def test_a_run_goes_on_with_what_it_remembered(
     config = ConfigDict(prepared.config.to_json())
     queue = "docjax.objectives.queue.Queue"
     config.objective = dict(fn=queue, batches=3, **keywords)
+    del config.similarity  # of the objective before
     config.update(steps=4, epochs=None, checkpoint_every=2)
     run, again = tmp_path / "queue", tmp_path / "again"
     metrics = main.run(config, run, "train")
@@ -267,6 +268,7 @@ def test_an_encoder_that_no_other_can_follow_is_refused(masked):
     config = ConfigDict(prepared.config.to_json())
     queue = dict(fn="docjax.objectives.queue.Queue", momentum=0.9, symmetric=False)
     config.objective = queue
+    del config.similarity  # of the objective before
     segment = config.encoder.segment.to_dict() | {"masked_lm": False}
     towers = dict(fn="docjax.encoders.towers.Towers", by="view", encoder=segment)
     config.encoder.segment = towers
