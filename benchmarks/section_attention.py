@@ -42,9 +42,9 @@ class Scored(Judged):
         if run.encoder.nested:
             mean = run.encoder.document.without_branch(trained)
             scoring = Scoring(run, mesh)
-            found = {"mean": scoring(mean), "attention": scoring(trained)}
+            scores = {"mean": scoring(mean), "attention": scoring(trained)}
             path = run.run / "attention.json"
-            path.write_text(json.dumps(found | {"keeps": kept.name}))
+            path.write_text(json.dumps(scores | {"keeps": kept.name}))
         return kept
 
 
