@@ -22,7 +22,7 @@ import docjax
 from docjax.data.segments import OneEach
 from docjax.data.units import Sentences
 from docjax.data.vocabulary import vocabulary
-from docjax.encoders.each_view import EachViewAlone
+from docjax.encoders.document_defaults import DocumentDefaults
 from docjax.run.prepared import Prepared
 from docjax.tasks.clustering import assign
 from docjax.tasks.embeddings import LabelledVectors
@@ -117,7 +117,7 @@ WINDOWS = ("w2v_avg", "pv_dbow", "pv_dm")  # they read window and negatives
 BERT = ("bert", "bert_st")
 
 
-class Sum(EachViewAlone):
+class Sum(DocumentDefaults):
     """The sum of the segment vectors: BERT-ST sums the vectors of sentences."""
 
     @nn.compact

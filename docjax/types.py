@@ -383,35 +383,30 @@ class EncoderOfWords(Protocol):
 class DocumentEncoder(Protocol):
     """Segment vectors to document vectors: a Flax module of `docjax.encoders`.
 
-    `views` sees all views of an example, and a dropout key per example. `EachViewAlone`
-    has it for views that do not attend to each other.
+    `views` sees all views of an example, and a dropout key per example. The base
+    `docjax.encoders.document_defaults.DocumentDefaults` answers all but the encoding
+    itself. What follows `begins_as_mean` serves encoders that begin as the mean of the
+    segment vectors: before training, a run fits and chooses it (`docjax.recipe`).
     """
 
     sparse: bool | None  # graphs are read as edges; None: by their size
     attends: bool  # the encoder has attention to explain
     joins_views: bool  # views attend to each other, as `cross_attention` shows
+    parts: int  # vectors of a document, side by side; a query has one
+    begins_as_mean: bool
+    unit_length: bool  # the vectors begin with length 1
+    words: int  # numbers of word vectors at the end of a segment vector
+    share: float | None  # of the words in a vector; None: the run chooses it
+    words_alone: bool  # training leaves nothing of the transformer's vectors
+    chooses_share: bool  # a run chooses the share of the words
+    components: bool  # the vectors are rotated to principal components
+    nested: bool  # a run may leave the branch beside the mean out at its end
 
     def __call__(self, vectors, lengths, places, graphs) -> Any: ...
 
     def query(self, vectors) -> Any: ...
 
     def views(self, vectors, lengths, places, graphs, keys=None) -> Any: ...
-
-
-@runtime_checkable
-class BeginsAsMean(Protocol):
-    """A document encoder that begins as the mean of the segment vectors.
-
-    Before training, a run fits and chooses what it asks for (`docjax.recipe`).
-    """
-
-    words: int  # numbers of word vectors at the end of a segment vector
-    share: float | None  # of the words in a vector; None: the run chooses it
-    components: bool  # the vectors are rotated to principal components
-    words_alone: bool  # training leaves nothing of the transformer's vectors
-    chooses_share: bool  # a run chooses the share of the words
-    unit_length: bool  # the vectors begin with length 1
-    nested: bool  # a run may leave the branch beside the mean out at its end
 
     def begin(self, params: Any) -> Any:
         """The parameters with which training begins: the words have their share."""

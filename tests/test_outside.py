@@ -70,10 +70,10 @@ def silent(vectors, targets):
 import flax.linen as nn
 import jax.numpy as jnp
 
-from docjax.encoders.each_view import EachViewAlone
+from docjax.encoders.document_defaults import DocumentDefaults
 
 
-class Longest(EachViewAlone):
+class Longest(DocumentDefaults):
     """A linear layer of the vector of the longest segment."""
 
     width: int = 8

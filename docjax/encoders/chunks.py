@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from docjax.encoders.document_defaults import DocumentDefaults
 from docjax.encoders.dropout import dropout
 from docjax.encoders.lstm import Cell, last_states
 from docjax.errors import UserError
@@ -20,7 +21,7 @@ ATTENTIONS = ("literal", "cyclic", "full", "none")
 DROPOUT_SITE = 1
 
 
-class ChunkEncoder(nn.Module):
+class ChunkEncoder(DocumentDefaults):
     """The last states of a BiLSTM over a document's chunks, projected to length 1.
 
     attention: how the chunks of a view attend to the next view. "literal" leaves the
@@ -36,8 +37,6 @@ class ChunkEncoder(nn.Module):
     attention: str = "literal"
     dropout: float = 0.1
 
-    sparse = None
-    attends = False
     exported_as = "ChunkEncoder"
 
     @property

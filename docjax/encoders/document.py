@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from flax.traverse_util import flatten_dict, unflatten_dict
 from jaxtyping import Array, Float, Int, Key
 
-from docjax.types import DOCUMENT, QUERY, BeginsAsMean, Graphs, ModelBatch
+from docjax.types import DOCUMENT, QUERY, Graphs, ModelBatch
 
 
 class DocumentEncoder(nn.Module):
@@ -43,12 +43,12 @@ class DocumentEncoder(nn.Module):
     @property
     def parts(self) -> int:
         """Vectors of a document, side by side; a query has one."""
-        return getattr(self.document, "parts", 1)
+        return self.document.parts
 
     @property
     def nested(self) -> bool:
         """Whether `views` gives the views of the mean alone, then those of the sum."""
-        return isinstance(self.document, BeginsAsMean) and self.document.nested
+        return self.document.nested
 
     @property
     def inner_segment(self) -> nn.Module:
@@ -171,26 +171,6 @@ class DocumentEncoder(nn.Module):
             graphs = Graphs(edges=jnp.zeros((1, 1, 1, 2), jnp.int32))
         light = lengths[None, None], places[None, None], graphs
         return self.outputs(self.views(vectors, *light, kinds=(DOCUMENT,)))
-
-
-def begin(encoder: DocumentEncoder, params: Any) -> Any:
-    """The parameters with which training begins."""
-    document = encoder.document
-    return document.begin(params) if isinstance(document, BeginsAsMean) else params
-
-
-def plain(encoder: DocumentEncoder, params: Any) -> Any:
-    """The parameters of a start that are scored before training."""
-    document = encoder.document
-    return document.plain(params) if isinstance(document, BeginsAsMean) else params
-
-
-def explains(encoder: DocumentEncoder, params: Any) -> bool:
-    """Whether there is attention that has a part in the vectors of documents."""
-    document = encoder.document
-    if isinstance(document, BeginsAsMean):
-        return document.explains(params)
-    return document.attends
 
 
 def fresh_params(encoder: DocumentEncoder, seed: int, known: Iterable[str] = ()) -> Any:

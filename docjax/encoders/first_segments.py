@@ -6,13 +6,13 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from docjax.encoders.each_view import EachViewAlone
+from docjax.encoders.document_defaults import DocumentDefaults
 from docjax.errors import UserError
 from docjax.kernels import EXACT
 from docjax.types import QUERY
 
 
-class FirstSegments(EachViewAlone):
+class FirstSegments(DocumentDefaults):
     """The vectors of the first segments of a document, side by side.
 
     A query has one vector, and its score is the highest similarity to one of the

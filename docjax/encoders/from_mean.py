@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from docjax.encoders.document_defaults import DocumentDefaults
 from docjax.encoders.pooling import weighted_mean
 from docjax.encoders.weight_decay import COMPONENTS
 from docjax.errors import UserError
@@ -27,7 +28,7 @@ from docjax.types import (
 OTHERS = ObjectiveWithMemory, ObjectiveOfTokens, ObjectiveOfWords
 
 
-class FromMean(nn.Module):
+class FromMean(DocumentDefaults):
     """The mean of the segment vectors weighted by tokens, turned, plus a branch.
 
     branch: a document encoder whose vector is added after a linear layer that begins at
@@ -49,6 +50,7 @@ class FromMean(nn.Module):
     """
 
     exported_as = "FromMean"
+    begins_as_mean = True
     branch: nn.Module | None = None
     nested: bool = False
     words: int = 0
@@ -124,14 +126,12 @@ class FromMean(nn.Module):
 
     @nn.nowrap
     def without_branch(self, params: Any) -> Any:
-        """The parameters with which the branch adds nothing."""
         kernel = params["document"]["add"]["kernel"]
         add = {"add": {"kernel": jnp.zeros_like(kernel)}}
         return params | {"document": params["document"] | add}
 
     @nn.nowrap
     def explains(self, params: Any) -> bool:
-        """Whether there is attention, and it has a part in the vectors."""
         return self.attends and bool(params["document"]["add"]["kernel"].any())
 
     @nn.nowrap
@@ -222,7 +222,7 @@ class FromMean(nn.Module):
         return self._joined(vectors, branch)
 
     def views(self, vectors, lengths, places, graphs, keys=None):
-        """As `EachViewAlone`; if `nested`, after those of the mean alone."""
+        """As `DocumentDefaults`; if `nested`, after those of the mean alone."""
         mean = weighted_mean(vectors, lengths)
         if self.branch is None:
             return self._joined(mean, None)

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import jraph
 from jaxtyping import Array, Float, Int
 
-from docjax.encoders.each_view import EachViewAlone
+from docjax.encoders.document_defaults import DocumentDefaults
 from docjax.errors import UserError
 from docjax.kernels import EXACT
 from docjax.types import Graphs
 
 
-class GraphAttention(EachViewAlone):
+class GraphAttention(DocumentDefaults):
     """Segment vectors and a graph to one document vector.
 
     A segment's node is tanh(W s + b); the document's node is the mean of the segment

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from docjax.encoders.each_view import EachViewAlone
+from docjax.encoders.document_defaults import DocumentDefaults
 from docjax.kernels import EXACT, unit
 
 
@@ -19,7 +19,7 @@ def weighted_mean(
     return jnp.einsum("...p,...pd->...d", weights, vectors, precision=EXACT)
 
 
-class Mean(EachViewAlone):
+class Mean(DocumentDefaults):
     """The mean of the segment vectors, weighted by their numbers of tokens.
 
     A document of one segment gets the segment's vector. `normalize` scales the mean to

@@ -106,7 +106,7 @@ def check_kind(encoder: Any, source: Path) -> None:
         segment = segment.encoder
     mend = "transformer.Transformer", "segment_defaults.SegmentDefaults"
     _check_part(source, "segment", segment, SegmentEncoder, *mend)
-    mend = "pooling.Mean", "each_view.EachViewAlone"
+    mend = "pooling.Mean", "document_defaults.DocumentDefaults"
     _check_part(source, "document", encoder.document, OfDocuments, *mend)
 
 

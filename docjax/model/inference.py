@@ -26,7 +26,7 @@ from docjax.data.microbatches import (
     round_up,
     rows_of,
 )
-from docjax.encoders.document import DocumentEncoder, explains, without_segment
+from docjax.encoders.document import DocumentEncoder, without_segment
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, QUERY, GraphBuilder, Graphs, Segments
 
@@ -150,7 +150,7 @@ class Inference:
         Of a model with chunk attention, the weights with which each segment attends to
         all segments; the document, node 0, takes no part.
         """
-        if not (explains(self.encoder, params) or self.attends_to_other):
+        if not (self.encoder.document.explains(params) or self.attends_to_other):
             raise UserError(
                 f"{type(self.encoder.document).__name__} has no attention to explain, or "
                 "its run left the attention out: use a model with graph attention or "

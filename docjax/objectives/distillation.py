@@ -19,7 +19,7 @@ from docjax.kernels import EXACT, unit
 from docjax.objectives.facts import Facts, Metrics
 from docjax.objectives.infonce import infonce
 from docjax.objectives.widths import over_widths
-from docjax.types import QUERY, BeginsAsMean, Targets
+from docjax.types import QUERY, Targets
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Distillation:
                 f"but views {config.views.fn} gives {views}: set views to docjax.views."
                 "two_parts.TwoParts, or --config.objective.contrast=0"
             )
-        if isinstance(document, BeginsAsMean) and not document.unit_length:
+        if document.begins_as_mean and not document.unit_length:
             raise UserError(
                 f"objective.contrast {self.contrast} needs vectors that begin with "
                 "length 1: set --config.encoder.document.normalize=True, or "

@@ -15,7 +15,6 @@ from docjax.run.parameters import COMPONENTS, start_params
 from docjax.run.prepared import Prepared
 from docjax.storage import atomic
 from docjax.storage.processes import wait
-from docjax.types import BeginsAsMean
 
 MOST = 5_000  # documents that they are fitted to
 
@@ -23,7 +22,7 @@ MOST = 5_000  # documents that they are fitted to
 def fit_components(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
     """Writes RUN/components.npy, if the document encoder rotates to them."""
     document, init = prepared.encoder.document, prepared.config.init
-    if not isinstance(document, BeginsAsMean) or not document.components:
+    if not document.components:
         return
     path = prepared.run / COMPONENTS
     kept = prepared.begun and path.exists()

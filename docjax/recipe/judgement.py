@@ -12,13 +12,12 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from docjax.encoders.document import plain
 from docjax.recipe.half_scores import is_worse, mean_and_error, reciprocal_ranks
 from docjax.recipe.judges import Judges
 from docjax.recipe.label_trial import by_labels
 from docjax.run.prepared import Prepared
 from docjax.storage.processes import of_first
-from docjax.types import BeginsAsMean, Kept
+from docjax.types import Kept
 
 DEVIATIONS = 1.96  # of a 95 % interval
 WHEN = {
@@ -63,9 +62,7 @@ def _judged(judges: Judges, trained: Any) -> Kept:
     """What `judge` keeps of the trained parameters, the words and the start."""
     prepared, start = judges.prepared, judges.start
     document = prepared.encoder.document
-    blends = isinstance(document, BeginsAsMean)
-    alone = blends and document.words_alone
-    has_words = blends and document.words and document.share
+    alone, has_words = document.words_alone, document.words and document.share
     words = document.begin(start) if has_words else None
     trial = _compare(judges, trained, "trained")
     helped = of_first(trial.helped)  # float sums can differ between machines
@@ -118,7 +115,7 @@ def _of_start(
     prepared: Prepared, start: Any, reason: str, metrics: dict[str, float]
 ) -> Kept:
     reason = f"the run keeps its start: {reason}"
-    return Kept("start", plain(prepared.encoder, start), reason, metrics)
+    return Kept("start", prepared.encoder.document.plain(start), reason, metrics)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,7 +22,7 @@ from docjax.model.compare import unit
 from docjax.recipe.half_scores import EXCERPT, by_deviation, confirmed, excerpts
 from docjax.recipe.tfidf import tfidf
 from docjax.run.prepared import Prepared
-from docjax.types import DOCUMENT, BeginsAsMean, Segments, Units
+from docjax.types import DOCUMENT, Segments, Units
 
 LEAST = 100  # with fewer training documents no judgement is possible
 MOST = 500  # documents that judge
@@ -41,8 +41,7 @@ def judges(rows: Int[np.ndarray, " b"], seed: int) -> Int[np.ndarray, " j"]:
 
 def of_run(prepared: Prepared) -> Int[np.ndarray, " j"]:
     """The documents that judge a run or choose the share of its words; perhaps none."""
-    document = prepared.encoder.document
-    if isinstance(document, BeginsAsMean) and document.chooses_share:
+    if prepared.encoder.document.chooses_share:
         return judges(prepared.trained_on, prepared.config.seed)
     return prepared.held_out
 

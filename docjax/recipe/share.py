@@ -18,7 +18,6 @@ from docjax.run.parameters import WORDS, start_params
 from docjax.run.prepared import Prepared
 from docjax.storage import json_file
 from docjax.storage.processes import wait
-from docjax.types import BeginsAsMean
 
 SHARES = (0.1, 0.2, 0.3, 0.5)  # of the words, from which the excerpts choose
 SHARE = 0.2  # of the words, with too few documents to choose
@@ -32,7 +31,7 @@ def with_share(prepared: Prepared, mesh: jax.sharding.Mesh) -> Prepared:
     SHARE, or 0 if there are no word vectors.
     """
     document, path = prepared.encoder.document, prepared.run / "share.json"
-    if not isinstance(document, BeginsAsMean) or not document.chooses_share:
+    if not document.chooses_share:
         return prepared
     share = SHARE if _has_words(prepared) else 0.0
     if len(judges_lib.of_run(prepared)):
@@ -55,7 +54,7 @@ def _has_words(prepared: Prepared) -> bool:
 def with_this_share(prepared: Prepared, share: float = SHARE) -> Prepared:
     """The run with this share of the words, if `encoder.document.share` is None."""
     document = prepared.encoder.document
-    if not isinstance(document, BeginsAsMean) or not document.chooses_share:
+    if not document.chooses_share:
         return prepared
     encoder = prepared.encoder.clone(document=document.clone(share=share))
     return prepared.changed(encoder=encoder)

@@ -10,7 +10,6 @@ from absl import logging
 from jaxtyping import Float, Int
 
 from docjax.data.splits import evenly
-from docjax.encoders.document import begin
 from docjax.model.compare import unit
 from docjax.recipe.tfidf import word_vectors
 from docjax.run.parameters import start_params
@@ -18,7 +17,7 @@ from docjax.run.prepared import Prepared
 from docjax.storage import atomic
 from docjax.storage.arrays import write_rows
 from docjax.storage.processes import wait
-from docjax.types import BeginsAsMean, ObjectiveWithTeacher
+from docjax.types import ObjectiveWithTeacher
 
 AT_ONCE = 1024  # documents whose neighbours are searched together
 MOST = 20_000  # documents among which neighbours are searched
@@ -56,8 +55,8 @@ def _of_start(
         documents = (prepared.segments(prepared.corpus[row]) for row in rows.tolist())
         return np.stack(list(model.inference().encode(model.params, documents)))
 
-    if not (isinstance(document, BeginsAsMean) and document.words and document.share):
-        return encoded(begin(prepared.encoder, start))
+    if not (document.words and document.share):
+        return encoded(document.begin(start))
     table = np.asarray(start["segment"]["words"]["table"])
     words = unit(word_vectors((prepared.corpus[row] for row in rows.tolist()), table))
     if document.words_alone:

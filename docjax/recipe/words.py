@@ -20,7 +20,6 @@ from docjax.run.parameters import WORDS
 from docjax.run.prepared import Prepared
 from docjax.storage import atomic
 from docjax.storage.processes import wait
-from docjax.types import BeginsAsMean
 
 MOST = 100_000  # documents that are read for the table
 ALONE = 1.0  # power of the idf of words that stand alone
@@ -38,8 +37,7 @@ def fit(prepared: Prepared, held_out: Int[np.ndarray, " j"]) -> None:
     # Words of another config may lie there.
     if jax.process_index() == 0 and not (prepared.begun and path.exists()):
         rows = np.setdiff1d(prepared.trained_on, held_out)
-        document = prepared.encoder.document
-        alone = isinstance(document, BeginsAsMean) and document.words_alone
+        alone = prepared.encoder.document.words_alone
         sizes = segment.vocabulary, rows, segment.words
         table = fitted(prepared.corpus, *sizes, alone)
         # Words of a prompt would count in every text, so their vectors are zero.

@@ -15,7 +15,6 @@ from docjax.data import graphs
 from docjax.data.records import full_text
 from docjax.data.segments import segments
 from docjax.data.vocabulary import Vocabulary, vocabulary
-from docjax.encoders.document import explains
 from docjax.errors import UserError
 from docjax.explain import figures, run_page
 from docjax.huggingface import docjax_json
@@ -30,7 +29,6 @@ from docjax.types import (
     AFTER,
     BEFORE,
     DOCUMENT,
-    BeginsAsMean,
     Document,
     EncoderOfWords,
     Section,
@@ -322,7 +320,7 @@ def _attention(
     prepared: Prepared, folder: Path, params, documents: Sequence[Document]
 ) -> list[run_page.Attention]:
     """The attention over each document; none for a model without attention."""
-    if not explains(prepared.encoder, params):
+    if not prepared.encoder.document.explains(params):
         return []
     if not documents:
         raise UserError("no labelled documents to explain")
@@ -341,7 +339,7 @@ def _attention_over(
     kinds = {"full graph": graphs.full}
     if len(document.sections) > 1:
         kinds["section graph"] = graphs.section
-    begins_as_mean = isinstance(model.encoder.document, BeginsAsMean)
+    begins_as_mean = model.encoder.document.begins_as_mean
     if begins_as_mean:
         kinds = {"attention": model.graph}
     explanations = {

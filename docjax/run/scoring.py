@@ -30,7 +30,7 @@ from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
-from docjax.types import BeginsAsMean, Document, Encoded, Segments, Task, TaskData
+from docjax.types import Document, Encoded, Segments, Task, TaskData
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -287,7 +287,7 @@ def plain_data(
     except UserError as error:  # the folder has moved since training began
         logging.warning("the report does without the vectors of init: %s", error)
         return {}
-    if not facts.says_pooling and isinstance(prepared.encoder.document, BeginsAsMean):
+    if not facts.says_pooling and prepared.encoder.document.begins_as_mean:
         pooling = prepared.encoder.inner_segment.pooling
         facts = dataclasses.replace(facts, pooling=pooling)
     of_texts = functools.partial(_of_texts, prepared, facts)

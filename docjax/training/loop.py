@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from absl import logging
 
-from docjax.encoders.document import param_shapes, plain
+from docjax.encoders.document import param_shapes
 from docjax.errors import UserError
 from docjax.parts.outside import errors_named
 from docjax.run import metrics as metrics_lib
@@ -68,7 +68,7 @@ def train(
     parts = prepared, trainer, log, checkpointer, data, evaluate, callbacks, trace
     loop = _Loop(*parts, best)
     if done == 0:
-        loop.evaluate(0, plain(prepared.encoder, _start(prepared)))
+        loop.evaluate(0, prepared.encoder.document.plain(_start(prepared)))
     key = jax.random.key(config.seed)
     for step in range(done + 1, steps + 1):
         with loop.in_good_order(f"step {step}"):

@@ -91,7 +91,7 @@ class VectorTrainer:
     def begin(self, params: Any) -> State:
         memory: Any = ()
         frozen = self.prepared.encoder.frozen
-        params = document.begin(self.prepared.encoder, params)
+        params = self.prepared.encoder.document.begin(params)
         if isinstance(self.cache.objective, ObjectiveWithMemory):
             batch, _ = self.dataset[0]
             _, examples, width = programs.output_shape(self.cache, params, batch).shape

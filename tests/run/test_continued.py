@@ -80,11 +80,11 @@ def test_the_vocabulary_of_towers_may_be_that_of_the_documents():
 
 ENCODER = """
 import jax.numpy as jnp
-from docjax.encoders.each_view import EachViewAlone
+from docjax.encoders.document_defaults import DocumentDefaults
 from docjax.encoders.segment_defaults import SegmentDefaults
 
 
-class Mean(EachViewAlone):
+class Mean(DocumentDefaults):
     def query(self, vectors): return vectors
 
     def __call__(self, vectors, lengths, places, graphs): return vectors.mean(-2)
