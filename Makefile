@@ -43,12 +43,12 @@ clean:  ## remove .venv, builds and caches; runs/ stays
 	@$(INSTALL) --upgrade pip
 	@touch $@
 
-.venv/.runtime: .venv/.made setup.py constraints.txt
+.venv/.runtime: .venv/.made pyproject.toml setup.py constraints.txt
 	@echo "Installing docjax into .venv (half a minute) ..."
 	@$(INSTALL) --editable .
 	@touch $@
 
-.venv/.test: .venv/.made setup.py constraints.txt
+.venv/.test: .venv/.made pyproject.toml setup.py constraints.txt
 	@echo "Installing docjax and its test tools into .venv (a minute) ..."
 	@$(INSTALL) --editable '.[serve,test]'
 	@touch $@ .venv/.runtime

@@ -1,6 +1,6 @@
 """The `docjax` command.
 
-Exit codes: 0 done; 2 a mistake in a flag, a model or the data, explained in one line;
+Exit codes (`train` has those of `docjax.main`): 0 done; 2 a mistake in a flag, a model or the data, explained in one line;
 130 stopped by Ctrl-C. Commands import heavy libraries only when they run, so help is
 instant.
 """
@@ -11,19 +11,23 @@ import os
 import sys
 from collections.abc import Sequence
 
+import shtab
+
+import docjax
 from docjax.errors import UserError
 from docjax.parts.outside import errors_named
 from docjax.storage import disk_errors
 
 COMMANDS = (
-    "augment compare encode evaluate export index mine pair queries search serve "
-    "similarities"
+    "train augment compare encode evaluate export index mine pair queries search "
+    "serve similarities"
 ).split()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
     argv = sys.argv[1:] if argv is None else list(argv)
+    code = 0
     try:
         parser = _parser(argv)
         flags, unknown = parser.parse_known_args(argv)
@@ -31,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             flags.refuse(flags, unknown)
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         with errors_named(getattr(flags, "allow", ()), f"docjax {argv[0]}"):
-            flags.run_command(flags)
+            code = flags.run_command(flags) or 0
         sys.stdout.flush()
     except UserError as error:
         print(f"docjax: {error}", file=sys.stderr)
@@ -48,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         _leave_output()
         print(f"docjax: {cause.path or 'the output'}: {cause.line}", file=sys.stderr)
         return 2
-    return 0
+    return code
 
 
 def _leave_output() -> None:
@@ -66,6 +70,9 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="docjax", description="Embeddings of long documents."
     )
+    version = f"docjax {docjax.__version__}"
+    parser.add_argument("--version", action="version", version=version)
+    shtab.add_argument_to(parser, help="print the completion of a shell's TAB key")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for name in COMMANDS:
         command = importlib.import_module(f"docjax.commands.{name}")
@@ -76,6 +83,10 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
             epilog=f"example: {command.EXAMPLE}",
         )
         command.arguments(subparser)
+        for action in subparser._actions:
+            # TAB completes the names of files.
+            if action.nargs != 0 and not action.choices:
+                action.complete = shtab.FILE
         if argv[:1] == [name] and hasattr(command, "named_options"):
             command.named_options(subparser, argv[1:])
         refuse = getattr(command, "refuse", lambda *_: None)

@@ -76,7 +76,7 @@ def main(argv: list[str]) -> int:
             join_cluster()
         elif FLAGS.mode in ("train", "plan"):
             _use_cores(FLAGS.config)
-        made_with = shlex.join(["python", "-m", "docjax.main", *_training_flags()])
+        made_with = shlex.join(["python", "-m", "docjax.main", *_training_flags(argv)])
         metrics = run(FLAGS.config, workdir, FLAGS.mode, made_with, FLAGS.allow)
         if jax.process_index() == 0:
             with disk_errors.in_one_line(Path("standard output")):
@@ -343,11 +343,11 @@ def _define_flags() -> None:
     flags.DEFINE_integer("process", 0, "Number of this process, with --coordinator.")
 
 
-def _training_flags() -> list[str]:
+def _training_flags(argv: list[str]) -> list[str]:
     """The flags of the command that trains: the present flags without --mode."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-mode", "--mode")
-    return parser.parse_known_args(sys.argv[1:])[1]
+    return parser.parse_known_args(argv[1:])[1]
 
 
 def _workdir(told: str) -> Path:

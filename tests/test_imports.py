@@ -1,4 +1,4 @@
-"""Imports point one way, and what they name is declared in setup.py.
+"""Imports point one way, and what they name is declared in pyproject.toml.
 
 A unit is a folder or a module directly under docjax/. `MAY_IMPORT` is the whole rule:
 a new unit gets its line here.
@@ -8,6 +8,7 @@ import ast
 import importlib.metadata
 import re
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -46,8 +47,10 @@ MAY_IMPORT = {
     "sklearn": {"model"},
     "mteb": {"model"},
     "serve": {"data", "explain", "model"},
-    "commands": PARTS | MODELS | {"explain", "recipe", "run", "serve", "storage"},
     "main": {"export", "model", "recipe", "run", "storage", "training"},
+    "commands": PARTS
+    | MODELS
+    | {"explain", "main", "recipe", "run", "serve", "storage"},
     "cli": {"commands", "storage"},
     "__main__": {"cli"},
 }
@@ -195,15 +198,10 @@ def test_packages_hold_a_docstring_only():
 
 
 def declared() -> tuple[set[str], dict[str, set[str]]]:
-    """Names of the required packages in setup.py, and of those of each extra."""
-    lists = {
-        node.targets[0].id: ast.literal_eval(node.value)
-        for node in ast.parse((ROOT / "setup.py").read_text("utf-8")).body
-        if isinstance(node, ast.Assign)
-        if isinstance(node.value, (ast.List, ast.Dict))
-    }
-    required = {distribution(line) for line in lists["RUNTIME"]}
-    extras = lists["EXTRAS"].items()
+    """Names of the packages that docjax requires, and of those of each extra."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    required = {distribution(line) for line in project["dependencies"]}
+    extras = project["optional-dependencies"].items()
     return required, {name: {distribution(one) for one in e} for name, e in extras}
 
 

@@ -1,10 +1,10 @@
 """The frame of all pages: what is escaped, what may run, how numbers are shown."""
 
-import ast
 import base64
 import fnmatch
 import hashlib
 import re
+import tomllib
 from pathlib import Path
 
 import jinja2
@@ -90,9 +90,8 @@ def test_a_picture_links_only_to_files_that_are_there(tmp_path):
 
 def test_every_file_of_a_page_is_shipped():
     root = Path(docjax.__file__).parent
-    setup = ast.parse((root.parent / "setup.py").read_text("utf-8")).body[-1].value
-    [shipped] = [k.value for k in setup.keywords if k.arg == "package_data"]
-    patterns = ast.literal_eval(shipped)[""]
+    declared = tomllib.loads((root.parent / "pyproject.toml").read_text("utf-8"))
+    patterns = declared["tool"]["setuptools"]["package-data"]["*"]
     files = [p for folder in ("explain", "serve") for p in (root / folder).iterdir()]
     others = [p.name for p in files if p.is_file() and p.suffix != ".py"]
     assert len([name for name in others if name.endswith(".jinja")]) > 5
