@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Copied into exported folders; they import their neighbours there.
 EXPORTED = set((ROOT / "docjax/export").glob("torch_*.py"))
 # At the top lies keep.py, whose classes configs name as docjax.keep.Judged.
-AT_THE_TOP, CHAIN, LINES, NAMES = 11, 10, 50, 3
+AT_THE_TOP, CHAIN, LINES, NAMES = 11, 11, 50, 3
 # Files of one name: the command, and what it calls.
 SAME = {"compare.py", "evaluate.py", "search.py"}
 # The record of a family may have the name of its module.
