@@ -1,5 +1,7 @@
 """A package of somebody else: its source, loss, task, document encoder and optimizer."""
 
+import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -463,6 +465,38 @@ def test_a_foreign_source_and_its_units_are_read_again_when_they_change(
     texts.write_text("one two three four five six\nnine ten\ntwelve\n")
     with pytest.raises(UserError, match="the documents have changed since training"):
         corpus(begun=True)
+
+
+@pytest.mark.parametrize(
+    "facts, line",
+    [
+        (
+            [dict(id="a"), dict(id="a")],
+            "source mylab.ids.of: duplicate id: 'a' was used",
+        ),
+        (
+            [dict(id=3)],
+            "source mylab.ids.of: wrong type: 'id' must be a string, not int",
+        ),
+        ([dict(id=None)], "'id' must be a string, not NoneType"),
+        ([dict(id="a", label=1)], "'label' must be a string, not int"),
+        ([dict(id="a", split=b"test")], "'split' must be a string, not bytes"),
+    ],
+)
+def test_ids_of_a_foreign_source_are_refused_as_those_of_json_lines(
+    package, config_file, facts, line
+):
+    (package / "mylab/ids.py").write_text(
+        "from docjax.types import Document, Section\n\n\ndef of(facts):\n"
+        "    for each in facts:\n"
+        '        yield Document(**each, sections=(Section("", "a river"),))\n'
+    )
+    config = changed(config_file, source=dict(fn="mylab.ids.of", facts=[]))
+    part = fields.resolve(config, "mylab.").source
+    part = dataclasses.replace(part, built=functools.partial(part.built.func, facts))
+    with pytest.raises(UserError) as error:
+        list(corpora.documents(part))
+    assert line in one_line(error)
 
 
 def test_a_stamp_spares_the_reading_of_a_foreign_source(package, config_file, tmp_path):
