@@ -67,7 +67,39 @@ def raises(vectors, targets):
 
 def silent(vectors, targets):
     return (vectors[0] - vectors[1]).mean(), {}
+
+
+@loss(similarity="euclid")
+def euclid(vectors, targets):
+    return (vectors[0] - vectors[1]).mean(), {}
+
+
+def chosen(vectors, targets, *, similarity="manhattan"):
+    return (vectors[0] - vectors[1]).mean(), {}
 ''',
+    "misspelt.py": """
+from docjax.objectives.facts import loss
+
+
+@loss(similarty="dot")
+def misspelt(vectors, targets):
+    return vectors.mean(), {}
+""",
+    "plain.py": """
+class NoModule:
+    def __init__(self, width: int = 8):
+        self.width = width
+
+
+class All:
+    metric = None
+
+    def held_out(self, rows, seed):
+        return rows
+
+    def choose(self, run, mesh, start, trained):
+        return None
+""",
     "encoder.py": '''
 import flax.linen as nn
 import jax.numpy as jnp
@@ -203,7 +235,10 @@ def one_line(error) -> str:
 def changed(config_file: str, **fields):
     config = docjax.config.load(config_file)
     for name, value in fields.items():
-        config[name] = value
+        if name == "encoder":
+            config.encoder.update(value)
+        else:
+            config[name] = value
     return config
 
 
@@ -344,6 +379,30 @@ def test_without_allow_each_door_is_shut_in_one_line(
             "keep.metric 'spread/cosine' needs validation documents",
         ),
         (
+            dict(optimizer=dict(fn="optax.sgd", learning_rate="high")),
+            r"learning_rate 'high' is not [^:]*a part, dict\(fn=..., ...\)$",
+        ),
+        (
+            dict(objective=dict(fn="mylab.loss.euclid")),
+            "loss euclid has the similarity 'euclid': .* by 'cosine' or 'dot'",
+        ),
+        (
+            dict(objective=dict(fn="mylab.loss.chosen")),
+            "loss chosen has the similarity 'manhattan': .* by 'cosine' or 'dot'",
+        ),
+        (
+            dict(objective=dict(fn="mylab.misspelt.misspelt")),
+            "@loss has no fact 'similarty'; it has similarity, labelled_pairs",
+        ),
+        (
+            dict(encoder=dict(document=dict(fn="mylab.plain.NoModule"))),
+            "encoder.document .*NoModule.* is not a part, dict.* Flax module",
+        ),
+        (
+            dict(keep=dict(fn="mylab.plain.All")),
+            "keep mylab.plain.All holds out all 18 training documents",
+        ),
+        (
             dict(objective=dict(fn="mylab.loss.raises")),
             r"step 1: mylab.loss.raises \(loss.py:\d+\) raised RuntimeError: no loss",
         ),
@@ -371,6 +430,10 @@ def test_a_prefix_that_does_not_exist_is_one_line(config_file, tmp_path, allow, 
     with pytest.raises(UserError) as error:
         docjax.train(config_file, tmp_path / "run", allow=allow)
     assert line in one_line(error)
+
+
+def test_the_config_of_a_run_takes_one_prefix_as_docjax_load_does(trained):
+    assert fields.read(trained, "mylab.") == fields.read(trained, ("mylab.",))
 
 
 def test_callbacks_that_are_no_list_are_one_line(config_file, tmp_path):

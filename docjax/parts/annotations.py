@@ -7,6 +7,8 @@ import types
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import flax.linen as nn
+
 LARGEST = 2**31 - 1  # the largest whole number: arrays hold 32 bits
 SMALLEST = -LARGEST  # that parts from outside of docjax take; those of docjax take 0
 HIGHEST = 3e38  # the largest number: float32 is infinite above it
@@ -53,7 +55,7 @@ def words(annotation: Any, least: int = 0) -> str:
     """An annotation, with `least` as for `fits`, in the words of an error message."""
     kind, inner = get_origin(annotation) or annotation, get_args(annotation)
     if kind in (Union, types.UnionType):
-        return " or ".join(words(choice, least) for choice in inner)
+        return " or ".join(dict.fromkeys(words(choice, least) for choice in inner))
     if kind is Literal:
         return " or ".join(map(repr, inner))
     if kind in (int, Annotated):
@@ -66,6 +68,8 @@ def words(annotation: Any, least: int = 0) -> str:
         return WORDS[kind]
     if isinstance(kind, type) and issubclass(kind, JSON):
         return f"a {kind.__name__}"
+    if kind is nn.Module:
+        return "a part, dict(fn=..., ...), that is a Flax module (flax.linen.Module)"
     return "a part, dict(fn=..., ...)"
 
 
