@@ -7,8 +7,6 @@ import types
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
-import flax.linen as nn
-
 LARGEST = 2**31 - 1  # the largest whole number: arrays hold 32 bits
 SMALLEST = -LARGEST  # that parts from outside of docjax take; those of docjax take 0
 HIGHEST = 3e38  # the largest number: float32 is infinite above it
@@ -68,7 +66,7 @@ def words(annotation: Any, least: int = 0) -> str:
         return WORDS[kind]
     if isinstance(kind, type) and issubclass(kind, JSON):
         return f"a {kind.__name__}"
-    if kind is nn.Module:
+    if isinstance(kind, type) and kind.__module__.startswith("flax."):
         return "a part, dict(fn=..., ...), that is a Flax module (flax.linen.Module)"
     return "a part, dict(fn=..., ...)"
 
