@@ -79,6 +79,7 @@ def test_the_vocabulary_of_towers_may_be_that_of_the_documents():
 
 
 ENCODER = """
+import flax.linen as nn
 import jax.numpy as jnp
 from docjax.encoders.each_view import EachViewAlone
 from docjax.encoders.segment_defaults import SegmentDefaults
@@ -117,6 +118,15 @@ class Fails(Mean):
     def query(self, vectors): return vectors @ vectors
 
 
+class Counts(Mean):
+    @nn.compact
+    def query(self, vectors):
+        return nn.BatchNorm(use_running_average=True)(vectors)
+
+    def __call__(self, vectors, lengths, places, graphs):
+        return self.query(super().__call__(vectors, lengths, places, graphs))
+
+
 class Tokens(SegmentDefaults):
     vocabulary: int = 8
 
@@ -133,6 +143,7 @@ class Tokens(SegmentDefaults):
         ("Padded", r"document Padded reads padding: .* by up to \d.*mask"),
         ("Unlike", r"document Unlike gives \[2, 64\] for 2 documents"),
         ("Wide", r"Wide gives \[2, 32\] .* and \[2, 64\] for 2 queries"),
+        ("Counts", "document Counts fails: ScopeCollectionNotFound"),
         ("Fails", "document Fails fails: TypeError"),
         ("Tokens", r"segment Tokens: __call__ takes \(tokens\), not \(tokens, lengths"),
     ],
