@@ -86,6 +86,14 @@ def misspelt(vectors, targets):
     return vectors.mean(), {}
 """,
     "plain.py": """
+import dataclasses
+
+
+def all_test(documents):
+    for document in documents():
+        yield dataclasses.replace(document, split="test")
+
+
 class NoModule:
     def __init__(self, width: int = 8):
         self.width = width
@@ -397,6 +405,10 @@ def test_without_allow_each_door_is_shut_in_one_line(
         (
             dict(encoder=dict(document=dict(fn="mylab.plain.NoModule"))),
             "encoder.document .*NoModule.* is not a part, dict.* Flax module",
+        ),
+        (
+            dict(holdout=dict(fn="mylab.plain.all_test")),
+            r"in 'test' \(24\): .*, or let mylab.plain.all_test leave documents to train",
         ),
         (
             dict(keep=dict(fn="mylab.plain.All")),
