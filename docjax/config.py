@@ -228,6 +228,17 @@ def _module(path: Path) -> types.ModuleType:
     return module
 
 
+def said(error: Exception) -> str:
+    """What an error says, in one line: its first, and the name that a ConfigDict has in
+    place of an unknown one."""
+    inner = error.args[0] if error.args else ""
+    if isinstance(inner, Exception):
+        return said(inner)
+    text = inner if isinstance(error, KeyError) else error
+    first, *others = str(text).strip().splitlines() or [""]
+    question = [line for line in others if line.startswith("Did you mean")]
+    return ". ".join([first, *question])
+
+
 def _in_one_line(error: Exception) -> str:
-    reason = str(error).strip().partition("\n")[0]
-    return f"{type(error).__name__}: {reason}"
+    return f"{type(error).__name__}: {said(error)}"

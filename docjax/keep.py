@@ -5,11 +5,13 @@ and `Judged` asks a judgement without labels whether training helped.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
+from absl import logging
 
 from docjax.errors import UserError
 from docjax.types import Kept
@@ -73,10 +75,13 @@ class Judged:
             )
 
     def held_out(self, rows: np.ndarray, seed: int) -> np.ndarray:
-        """The documents that judge; none where there are too few."""
-        from docjax.recipe.judges import judges
+        """The documents that judge; none, and a warning, where there are too few."""
+        from docjax.recipe.judges import LEAST, judges
 
-        return judges(rows, seed)
+        chosen = judges(rows, seed)
+        if not len(chosen):
+            _warn_of_few(len(rows), LEAST)
+        return chosen
 
     def choose(
         self,
@@ -88,3 +93,14 @@ class Judged:
         from docjax.recipe.judgement import judge
 
         return judge(run, mesh, start(), trained)
+
+
+@functools.cache  # once for a run
+def _warn_of_few(count: int, least: int) -> None:
+    logging.warning(
+        "keep docjax.keep.Judged cannot judge by %d training documents (at least %d): the "
+        "run keeps its start, whatever the steps learn; "
+        "--config.keep.fn=docjax.keep.Last keeps the last step",
+        count,
+        least,
+    )

@@ -191,7 +191,7 @@ def test_an_inner_part_of_the_wrong_kind_is_named(segment):
     with pytest.raises(UserError) as error:
         named.build(node, path="encoder")
     assert one_line(error).startswith("encoder.segment ")
-    assert one_line(error).endswith("is not a part, dict(fn=..., ...)")
+    assert "is not a part, dict(fn=..., ...), that is a Flax module" in one_line(error)
 
 
 @pytest.mark.parametrize(
@@ -488,6 +488,10 @@ def test_a_config_is_loaded_in_the_variant_that_is_named():
         ("x = 1", "has no function get_config"),
         ("def get_config(): return {}", "get_config returns a dict, not a ConfigDict"),
         ("def get_config(): confg.batch = 3", "NameError: name 'confg' is not defined"),
+        (
+            "import docjax\n\nCONFIG = docjax.config.load('graph_roberta').optimzer.clip",
+            """AttributeError: 'optimzer'. Did you mean "optimizer" instead of""",
+        ),
         ("def get_config(): return 1 / 0", "ZeroDivisionError: division by zero"),
     ],
 )

@@ -466,7 +466,15 @@ def test_a_value_may_stand_behind_a_space(monkeypatch):
             r'mine.jsonl is not a dict, such as {"fn": ..., ...}, or',
         ),
         ("tensorboard False", "'False' belongs to no flag: write --config.NAME=VALUE"),
-        ("nothing.here=1", "the config has no field 'nothing'"),
+        ("nothing.here=1", "the config has no field 'nothing'$"),
+        (
+            "optimizr.clip=1",
+            """no field 'optimizr'. Did you mean "optimizer" instead of "optimizr"[?]""",
+        ),
+        (
+            "steps=1 --confg=1",
+            r"line flag 'confg'. Did you mean: config, config.steps\?$",
+        ),
     ],
 )
 def test_a_wrong_flag_is_one_line(flag, reason, monkeypatch):

@@ -1,5 +1,7 @@
 """What a run keeps: which rules fit which run."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from docjax.errors import UserError
 from docjax.keep import Best, Judged, Last
 from docjax.run import fields
 from docjax.run.check_parts import check_parts
+from docjax.run.prepare import prepare
 
 
 def resolved(name: str, keep: dict, **changes) -> fields.RunConfig:
@@ -55,3 +58,17 @@ def test_the_judged_run_alone_holds_documents_out():
     assert len(held) == 100 and set(held) <= set(rows)
     assert not len(Judged().held_out(rows[:99], 0))
     assert (held != Judged().held_out(rows, 1)).any()
+
+
+def test_too_few_documents_to_judge_are_told_as_the_run_is_prepared(tmp_path, caplog):
+    config = docjax.config.load("graph_roberta", variant="smoke")
+    config.keep = dict(fn="docjax.keep.Judged")
+    texts = [f"Rivers carry stone {i}. Rockets leave orbit {i}." for i in range(40)]
+    lines = [json.dumps({"id": str(i), "text": text}) for i, text in enumerate(texts)]
+    (tmp_path / "few.jsonl").write_text("\n".join(lines))
+    path = str(tmp_path / "few.jsonl")
+    config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=path)
+    prepare(config, tmp_path / "run")
+    [line] = [each for each in caplog.messages if "cannot judge by" in each]
+    assert "(at least 100): the run keeps its start" in line
+    assert "--config.keep.fn=docjax.keep.Last" in line

@@ -1,5 +1,7 @@
 """A package of somebody else: its source, loss, task, document encoder and optimizer."""
 
+import dataclasses
+import functools
 import hashlib
 import json
 import os
@@ -65,7 +67,47 @@ def raises(vectors, targets):
 
 def silent(vectors, targets):
     return (vectors[0] - vectors[1]).mean(), {}
+
+
+@loss(similarity="euclid")
+def euclid(vectors, targets):
+    return (vectors[0] - vectors[1]).mean(), {}
+
+
+def chosen(vectors, targets, *, similarity="manhattan"):
+    return (vectors[0] - vectors[1]).mean(), {}
 ''',
+    "misspelt.py": """
+from docjax.objectives.facts import loss
+
+
+@loss(similarty="dot")
+def misspelt(vectors, targets):
+    return vectors.mean(), {}
+""",
+    "plain.py": """
+import dataclasses
+
+
+def all_test(documents):
+    for document in documents():
+        yield dataclasses.replace(document, split="test")
+
+
+class NoModule:
+    def __init__(self, width: int = 8):
+        self.width = width
+
+
+class All:
+    metric = None
+
+    def held_out(self, rows, seed):
+        return rows
+
+    def choose(self, run, mesh, start, trained):
+        return None
+""",
     "encoder.py": '''
 import flax.linen as nn
 import jax.numpy as jnp
@@ -201,7 +243,10 @@ def one_line(error) -> str:
 def changed(config_file: str, **fields):
     config = docjax.config.load(config_file)
     for name, value in fields.items():
-        config[name] = value
+        if name == "encoder":
+            config.encoder.update(value)
+        else:
+            config[name] = value
     return config
 
 
@@ -342,6 +387,34 @@ def test_without_allow_each_door_is_shut_in_one_line(
             "keep.metric 'spread/cosine' needs validation documents",
         ),
         (
+            dict(optimizer=dict(fn="optax.sgd", learning_rate="high")),
+            r"learning_rate 'high' is not [^:]*a part, dict\(fn=..., ...\)$",
+        ),
+        (
+            dict(objective=dict(fn="mylab.loss.euclid")),
+            "loss euclid has the similarity 'euclid': .* by 'cosine' or 'dot'",
+        ),
+        (
+            dict(objective=dict(fn="mylab.loss.chosen")),
+            "loss chosen has the similarity 'manhattan': .* by 'cosine' or 'dot'",
+        ),
+        (
+            dict(objective=dict(fn="mylab.misspelt.misspelt")),
+            "@loss has no fact 'similarty'; it has similarity, labelled_pairs",
+        ),
+        (
+            dict(encoder=dict(document=dict(fn="mylab.plain.NoModule"))),
+            "encoder.document .*NoModule.* is not a part, dict.* Flax module",
+        ),
+        (
+            dict(holdout=dict(fn="mylab.plain.all_test")),
+            r"in 'test' \(24\): .*, or let mylab.plain.all_test leave documents to train",
+        ),
+        (
+            dict(keep=dict(fn="mylab.plain.All")),
+            "keep mylab.plain.All holds out all 18 training documents",
+        ),
+        (
             dict(objective=dict(fn="mylab.loss.raises")),
             r"step 1: mylab.loss.raises \(loss.py:\d+\) raised RuntimeError: no loss",
         ),
@@ -369,6 +442,10 @@ def test_a_prefix_that_does_not_exist_is_one_line(config_file, tmp_path, allow, 
     with pytest.raises(UserError) as error:
         docjax.train(config_file, tmp_path / "run", allow=allow)
     assert line in one_line(error)
+
+
+def test_the_config_of_a_run_takes_one_prefix_as_docjax_load_does(trained):
+    assert fields.read(trained, "mylab.") == fields.read(trained, ("mylab.",))
 
 
 def test_callbacks_that_are_no_list_are_one_line(config_file, tmp_path):
@@ -463,6 +540,38 @@ def test_a_foreign_source_and_its_units_are_read_again_when_they_change(
     texts.write_text("one two three four five six\nnine ten\ntwelve\n")
     with pytest.raises(UserError, match="the documents have changed since training"):
         corpus(begun=True)
+
+
+@pytest.mark.parametrize(
+    "facts, line",
+    [
+        (
+            [dict(id="a"), dict(id="a")],
+            "source mylab.ids.of: duplicate id: 'a' was used",
+        ),
+        (
+            [dict(id=3)],
+            "source mylab.ids.of: wrong type: 'id' must be a string, not int",
+        ),
+        ([dict(id=None)], "'id' must be a string, not NoneType"),
+        ([dict(id="a", label=1)], "'label' must be a string, not int"),
+        ([dict(id="a", split=b"test")], "'split' must be a string, not bytes"),
+    ],
+)
+def test_ids_of_a_foreign_source_are_refused_as_those_of_json_lines(
+    package, config_file, facts, line
+):
+    (package / "mylab/ids.py").write_text(
+        "from docjax.types import Document, Section\n\n\ndef of(facts):\n"
+        "    for each in facts:\n"
+        '        yield Document(**each, sections=(Section("", "a river"),))\n'
+    )
+    config = changed(config_file, source=dict(fn="mylab.ids.of", facts=[]))
+    part = fields.resolve(config, "mylab.").source
+    part = dataclasses.replace(part, built=functools.partial(part.built.func, facts))
+    with pytest.raises(UserError) as error:
+        list(corpora.documents(part))
+    assert line in one_line(error)
 
 
 def test_a_stamp_spares_the_reading_of_a_foreign_source(package, config_file, tmp_path):

@@ -122,6 +122,18 @@ def check_text(document: Document, place: str) -> None:
     records_lib.check_text(document, place, f"document {document.id!r}", *fields)
 
 
+@_refusing()
+def check_names(document: Document, place: str, ids: Seen) -> None:
+    """Raises BadDocument for an id, a label or a split that is no text, and for an id that
+    is among `ids`, to which it is added."""
+    for key in ("id", "label", "split"):
+        name = getattr(document, key)
+        if not isinstance(name, str) and (key == "id" or name is not None):
+            raise records_lib.wrong(place, repr(key), "a string", name)
+    if not ids.add(document.id):
+        raise BadRecord(place, "duplicate id", f"{document.id!r} was used before")
+
+
 def check_fits_in_table(name: str) -> None:
     """Raises UserError for the id of a document that a table with tabs cannot hold."""
     if "\t" in name or name.splitlines() != [name]:
@@ -170,9 +182,7 @@ def read(
         for place, record in records:
             try:
                 document = convert(record, place)
-                if not ids.add(document.id):
-                    detail = f"{document.id!r} was used before"
-                    raise BadDocument(place, "duplicate id", detail)
+                check_names(document, place, ids)
             except BadDocument as error:
                 if max_bad_fraction <= 0:
                     mend = "" if error.detail == LIST else MEND

@@ -16,6 +16,7 @@ from docjax.types import DocumentEncoder as OfDocuments
 from docjax.types import Graphs, SegmentEncoder
 
 LAYERS = 1000  # no real encoder has more layers, and each layer takes time to build
+PADDING = 1e-4  # what padding may change of vectors, by rounding
 
 
 def check_sizes(node: Any, source: Path) -> None:
@@ -46,34 +47,66 @@ def shapes(encoder: Any, source: Path) -> Any:
 
 def check_vectors(encoder: DocumentEncoder, source: Path) -> None:
     """Raises UserError if a document encoder from outside of docjax does not give one
-    vector to each of two documents and two queries; traces shapes alone."""
-    if type(encoder.document).__module__.startswith("docjax."):
-        return
-    params = {"params": param_shapes(encoder)}
+    vector to each document and query, or if padding changes vectors; reads small arrays."""
+    branch = getattr(encoder.document, "branch", None)
+    for name, module in (("document", encoder.document), ("document.branch", branch)):
+        if module is None or type(module).__module__.startswith("docjax."):
+            continue
+        label = f"{source}: encoder.{name} {type(module).__name__}"
+        try:
+            whole, padded, queries = _small_vectors(module, _segment_width(encoder))
+        except Exception as error:  # noqa: BLE001 foreign code may raise anything
+            reason = " ".join(str(error).split())
+            raise UserError(
+                f"{label} fails: {type(error).__name__}: {reason}"
+            ) from None
+        width = whole.shape[-1] if whole.ndim else 0
+        of_query = (2, width // getattr(module, "parts", 1))
+        is_one_each = whole.shape == padded.shape == (2, width)
+        if not is_one_each or queries.shape != of_query:
+            raise UserError(
+                f"{label} gives {list(whole.shape)} for 2 documents of two segments and "
+                f"{list(queries.shape)} for 2 queries: give [2, f], one vector each"
+            )
+        difference = np.abs(whole - padded).max()
+        if not difference <= PADDING * max(1, np.abs(whole).max()):
+            raise UserError(
+                f"{label} reads padding: segments of length 0 behind those of a document "
+                f"change its vector by up to {difference:.2g}; multiply by the mask "
+                "(lengths > 0), and divide by the number of real segments"
+            )
 
-    def trace(method: str, *inputs: Any) -> Any:
-        apply = functools.partial(encoder.apply, method=method)
-        return jax.eval_shape(apply, params, *inputs)
 
-    lengths, places = np.ones((2, 1), int), np.zeros((2, 1, 2), int)
-    graphs = Graphs(adjacency=np.ones((2, 2, 2), bool))
-    if encoder.sparse:
-        graphs = Graphs(edges=np.zeros((2, 1, 2), int))
-    segments = trace("segments", np.ones((2, 8), int), lengths[:, 0], places[:, 0])
-    by_document = jax.ShapeDtypeStruct((2, 1, segments.shape[-1]), segments.dtype)
-    label = f"{source}: encoder.document {type(encoder.document).__name__}"
-    try:
-        documents = np.shape(trace("documents", by_document, lengths, places, graphs))
-        queries = np.shape(trace("queries", segments))
-    except Exception as error:  # noqa: BLE001 foreign code may raise anything
-        reason = " ".join(str(error).split())
-        raise UserError(f"{label} fails: {type(error).__name__}: {reason}") from None
-    width = documents[-1] if documents else 0
-    if documents != (2, width) or queries != (2, width // encoder.parts):
-        raise UserError(
-            f"{label} gives {list(documents)} for 2 documents of one segment and "
-            f"{list(queries)} for 2 queries: give [2, f], one vector each"
-        )
+def _segment_width(encoder: DocumentEncoder) -> int:
+    """The width of segment vectors, traced."""
+    segments = functools.partial(encoder.apply, method="segments")
+    read = np.ones((1, 8), int), np.ones(1, int), np.zeros((1, 2), int)
+    return jax.eval_shape(segments, {"params": param_shapes(encoder)}, *read).shape[-1]
+
+
+def _small_vectors(module: Any, width: int) -> tuple[np.ndarray, ...]:
+    """What a fresh document encoder gives to two documents of two segments, to the same
+    documents with two segments of padding, and to two queries."""
+    vectors = np.random.default_rng(0).normal(size=(2, 4, width)).astype(np.float32)
+    lengths = np.array([[5, 3, 0, 0], [4, 7, 0, 0]], np.int32)
+    places = np.zeros((2, 4, 2), np.int32)
+    adjacency = np.zeros((2, 5, 5), bool)
+    adjacency[:, :3, :3] = True
+
+    def given(most: int) -> tuple:
+        graphs = Graphs(adjacency=adjacency[:, : 1 + most, : 1 + most])
+        if module.sparse:
+            graphs = Graphs(edges=np.zeros((2, 1, 2), np.int32))
+        return vectors[:, :most], lengths[:, :most], places[:, :most], graphs
+
+    of_views = jax.tree.map(lambda array: array[None], given(4))
+    with jax.default_matmul_precision("highest"):
+        made = module.init(jax.random.key(0), *of_views, method="views")
+        params = {"params": made.get("params", {})}  # a run keeps nothing else
+        found = [jax.jit(module.apply)(params, *given(most)) for most in (2, 4)]
+        query = jax.jit(functools.partial(module.apply, method="query"))
+        found.append(query(params, vectors[:, 0]))
+    return tuple(map(np.asarray, found))
 
 
 def check_same(params: Any, own: Any) -> None:

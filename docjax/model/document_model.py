@@ -145,10 +145,12 @@ class DocumentModel(Encoding):
             largest batch it compiles once.
 
         Raises:
-          UserError: for a document without text, and for anything but a list with
-            documents.
+          UserError: for a document without text, for anything but a list with
+            documents, and for a `like` that is no batch.
         """
         check_list(documents)
+        if like is not None:
+            model_batch.check(like, "like")
         stats: dict[str, int] = {}
         read = list(self.read(documents, stats))
         self.warn(stats)
@@ -164,6 +166,8 @@ class DocumentModel(Encoding):
           UserError: as `encode_queries`, and without queries.
         """
         check_list(texts)
+        if like is not None:
+            model_batch.check(like, "like")
         read = self.read_queries(texts)
         return model_batch.of_queries(read, self.limits.segment_tokens, like)
 
@@ -173,7 +177,11 @@ class DocumentModel(Encoding):
         A pure function of both arguments, for `jax.jit`, `jax.grad` and `jax.vmap`:
         docs/jax.md has examples. `params` is a nested dict as `model.params`. There is
         no dropout. All segments of the batch are read at once.
+
+        Raises:
+          UserError: for anything but a batch, such as documents or the parameters.
         """
+        model_batch.check(batch, "the second argument of apply")
         encoder = self.encoder_of(self.query_prompt if batch.rows is None else None)
         arrays = jax.tree.map(jnp.asarray, batch)
         vectors: Any = encoder.apply({"params": params}, arrays, method="vectors")

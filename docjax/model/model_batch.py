@@ -4,6 +4,7 @@ Every axis but that of documents, or of queries, is rounded up to a power of two
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,15 @@ SMALLEST = ModelBatch(  # no axis is shorter
     np.zeros((1, 1), np.int32),
     Graphs(edges=np.zeros((1, 1, 2), np.int32)),
 )
+
+
+def check(batch: Any, name: str) -> None:
+    """Raises UserError for what is no batch; `name` says which argument it is."""
+    if not isinstance(batch, ModelBatch):
+        raise UserError(
+            f"{name} is a {type(batch).__name__}, not a batch: give what "
+            "model.batch(documents) or model.batch_queries(texts) returns"
+        )
 
 
 def of_documents(

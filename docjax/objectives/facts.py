@@ -14,6 +14,9 @@ from typing import Any, NamedTuple
 
 from jaxtyping import Array, Float
 
+from docjax.errors import UserError
+from docjax.types import SIMILARITIES
+
 Metrics = dict[str, Float[Array, ""]]
 
 
@@ -40,7 +43,12 @@ class Facts(NamedTuple):
 
 
 def loss(**facts: Any) -> Callable[[Callable], Callable]:
-    """A decorator that gives a loss its `Facts`."""
+    """A decorator that gives a loss its `Facts`. Raises UserError for an unknown fact."""
+    if unknown := [name for name in facts if name not in Facts._fields]:
+        raise UserError(
+            f"@loss has no fact {', '.join(map(repr, unknown))}; it has "
+            f"{', '.join(Facts._fields)}"
+        )
 
     def with_facts(function: Callable) -> Callable:
         function.facts = Facts(**facts)
@@ -52,12 +60,22 @@ def loss(**facts: Any) -> Callable[[Callable], Callable]:
 def facts_of(objective: Any) -> Facts:
     """The facts of a built objective: a function with bound keywords, or an instance.
 
-    A loss of tokens or words has those of the loss of vectors inside of it.
+    A loss of tokens or words has those of the loss of vectors inside of it. Raises
+    UserError for a similarity that docjax does not know.
     """
     objective = _of_vectors(objective)
-    facts = getattr(getattr(objective, "func", objective), "facts", Facts())
+    function = getattr(objective, "func", objective)
+    facts = getattr(function, "facts", Facts())
     similarity = _keywords(objective).get("similarity")
-    return facts if similarity is None else facts._replace(similarity=similarity)
+    if similarity is not None:
+        facts = facts._replace(similarity=similarity)
+    if facts.similarity not in (None, *SIMILARITIES):
+        name = getattr(function, "__name__", type(function).__name__)
+        raise UserError(
+            f"loss {name} has the similarity {facts.similarity!r}: docjax compares vectors "
+            f"by {' or '.join(map(repr, SIMILARITIES))}; leave it out for the cosine"
+        )
+    return facts
 
 
 def check_run(objective: Any, config: Any) -> None:

@@ -53,7 +53,7 @@ def words(annotation: Any, least: int = 0) -> str:
     """An annotation, with `least` as for `fits`, in the words of an error message."""
     kind, inner = get_origin(annotation) or annotation, get_args(annotation)
     if kind in (Union, types.UnionType):
-        return " or ".join(words(choice, least) for choice in inner)
+        return " or ".join(dict.fromkeys(words(choice, least) for choice in inner))
     if kind is Literal:
         return " or ".join(map(repr, inner))
     if kind in (int, Annotated):
@@ -66,6 +66,8 @@ def words(annotation: Any, least: int = 0) -> str:
         return WORDS[kind]
     if isinstance(kind, type) and issubclass(kind, JSON):
         return f"a {kind.__name__}"
+    if isinstance(kind, type) and kind.__module__.startswith("flax."):
+        return "a part, dict(fn=..., ...), that is a Flax module (flax.linen.Module)"
     return "a part, dict(fn=..., ...)"
 
 

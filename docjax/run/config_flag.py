@@ -84,8 +84,7 @@ def _joined(argv: list[str]) -> list[str]:
 def as_user_error(error: Exception) -> UserError:
     """One of ERRORS in one line."""
     if isinstance(error, (KeyError, AttributeError, IndexError)):
-        name = " ".join(str(error.args[0]).split())
-        return UserError(f"the config has no field {name}")
+        return UserError(f"the config has no field {config_lib.said(error)}")
     if none := NO_PART.match(str(error)):
         names = none[1].split(".")
         last = max(i for i, each in enumerate(names[:-1]) if each == none[2])
@@ -95,7 +94,8 @@ def as_user_error(error: Exception) -> UserError:
             f"""field, --config.{part}='{{"fn": ..., ...}}'"""
         )
     lines = [line for line in str(error).splitlines() if line.strip()]
-    return UserError(" ".join(dict.fromkeys([lines[0], lines[-1]])))
+    text = " ".join(dict.fromkeys([lines[0], lines[-1]]))
+    return UserError(re.sub(r" \?$", "?", text))  # absl writes "NAME ?"
 
 
 class _OrNone(flags.ArgumentParser):

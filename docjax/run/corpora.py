@@ -14,7 +14,9 @@ from jaxtyping import Int
 from docjax.data import corpus as corpus_lib
 from docjax.data import corpus_files, splits
 from docjax.data.corpus import Corpus
+from docjax.data.documents import check_names
 from docjax.data.records import full_text
+from docjax.data.seen import Seen
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.units import Whole
 from docjax.errors import UserError
@@ -46,13 +48,20 @@ def documents(part: Part) -> Iterator[Document]:
     Raises:
       UserError: for anything else that it yields, and for an error that it raises.
     """
-    with errors_named(part.allow, f"source {part.fn}"), _file_named(part):
+    place, is_ours = f"source {part.fn}", part.fn.startswith("docjax.")
+    with (
+        errors_named(part.allow, place),
+        _file_named(part),
+        contextlib.closing(Seen()) as ids,
+    ):
         for document in part.built():
             if not isinstance(document, Document):
                 raise UserError(
-                    f"source {part.fn} yields a {type(document).__name__}, not a "
+                    f"{place} yields a {type(document).__name__}, not a "
                     "docjax.types.Document"
                 )
+            if not is_ours:  # docjax's sources check what they read
+                check_names(document, place, ids)
             yield document
 
 

@@ -318,7 +318,7 @@ def warn_of_epochs(config: RunConfig) -> None:
         )
 
 
-def read(run: Path, allow: Sequence[str] = ()) -> RunConfig:
+def read(run: Path, allow: str | Sequence[str] = ()) -> RunConfig:
     """The config of a run directory.
 
     Raises:
@@ -327,7 +327,7 @@ def read(run: Path, allow: Sequence[str] = ()) -> RunConfig:
     path = run / "config.json"
     state = path.stat() if path.exists() else None
     written = state and (state.st_mtime_ns, state.st_size)
-    return _read(path.resolve(), path, written, tuple(allow))
+    return _read(path.resolve(), path, written, outside.prefixes(allow))
 
 
 @functools.lru_cache(maxsize=8)

@@ -65,9 +65,10 @@ def _documents(config: RunConfig) -> None:
     most = config.batch if config.batch and is_counted else 1
     count = sum(1 for _ in itertools.islice(corpora.documents(config.source), most))
     if count < most:
+        trained = sum(1 for _ in corpora.trained_on(config))
         raise UserError(
-            f"the source has {count} documents, and a step reads {most}: give more "
-            f"documents, or --config.batch={max(count // 2, 1)}"
+            f"the source has {count} documents, {trained} to train on, and a step reads "
+            f"{most}: give more documents, or --config.batch={max(trained // 2, 1)}"
         )
 
 

@@ -193,10 +193,12 @@ def _check_splits(prepared: Prepared) -> None:
         there = ", ".join(f"{split!r} ({count})" for split, count in sizes.items())
         field = "--config.holdout"
         whole = """='{"fn": "docjax.data.splits.holdout", "of": SPLIT}'"""
+        mend = f"divide one with {field + '.of' if config.holdout else field + whole}"
+        if config.holdout and not config.holdout.fn.startswith("docjax."):
+            mend = f"let {config.holdout.fn} leave documents to train on"
         raise UserError(
             f"no document is in the split {config.splits.train!r}, but in {there}: set "
-            "--config.splits.train, or divide one with "
-            f"{field + '.of' if config.holdout else field + whole}"
+            f"--config.splits.train, or {mend}"
         )
     for split, count in counts.items():
         logging.warning(

@@ -17,6 +17,7 @@ from docjax.data.prompts import prompted
 from docjax.data.segments import segments
 from docjax.data.tokenizer import Tokenizer
 from docjax.encoders.document import DocumentEncoder
+from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.run import corpora
 from docjax.run.fields import LARGEST_BATCH, RunConfig
@@ -145,7 +146,13 @@ class Prepared:
     def held_out(self) -> np.ndarray:
         """The training documents that the steps must not learn from."""
         keep, rows = self.config.keep.built, self.trained_on
-        return keep.held_out(rows, self.config.seed)
+        held_out = keep.held_out(rows, self.config.seed)
+        if not len(np.setdiff1d(rows, held_out)):
+            raise UserError(
+                f"keep {self.config.keep.fn} holds out all {len(rows)} training documents, "
+                "so that the steps have none: held_out must return some of the rows"
+            )
+        return held_out
 
     @property
     def samples(self) -> bool:

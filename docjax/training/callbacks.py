@@ -32,7 +32,7 @@ class Callbacks:
             _check(callback)
         self._callbacks = tuple(callbacks) if jax.process_index() == 0 else ()
         self.failure = ""  # what failed, in one line
-        self._cause: Exception | None = None
+        self._cause: BaseException | None = None
 
     def begin(self, config: dict[str, Any], workdir: Path) -> None:
         self._call("begin", "", config, workdir)
@@ -60,7 +60,7 @@ class Callbacks:
                 continue
             try:
                 call(*given)
-            except Exception as error:  # noqa: BLE001 a callback may raise anything
+            except (Exception, SystemExit) as error:  # noqa: BLE001 it may raise anything
                 self._cause = error
                 self.failure = (
                     f"callback {type(callback).__name__} raised {type(error).__name__} "
@@ -69,7 +69,7 @@ class Callbacks:
                 )
 
 
-def _place(error: Exception) -> str:
+def _place(error: BaseException) -> str:
     """The file and line of the callback that called what raised the error."""
     trace = error.__traceback__.tb_next or error.__traceback__
     return f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"

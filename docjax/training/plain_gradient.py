@@ -32,7 +32,7 @@ def plain_gradient(
 
     def loss(trained):
         params = freezing.joined(trained, frozen)
-        total, metrics = jnp.zeros(()), {}
+        total, metrics = jnp.zeros(()), {"loss": jnp.zeros(())}
         if cache.objective is not None:
             inputs = params, average, batch, keys, own
             total, (metrics, _) = _plain_loss(cache, *inputs)
@@ -40,9 +40,8 @@ def plain_gradient(
         for masked in batch.masked:
             _, added = cache.token_loss(params["segment"], masked, row, keys.tokens)
             sums, row = sums + added, row + len(masked.positions)
-        metrics = metrics | {"loss": total}
-        metrics = cache.with_token_metrics(metrics, sums if batch.masked else None)
-        return metrics["loss"], metrics
+        of_all = cache.with_token_metrics(metrics, sums if batch.masked else None)
+        return total + of_all["loss"] - metrics["loss"], of_all
 
     (_, metrics), gradient = jax.value_and_grad(loss, has_aux=True)(trained)
     return gradient, metrics

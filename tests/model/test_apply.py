@@ -1,6 +1,7 @@
 """The model as a pure function: as `encode`, under jit, grad and vmap."""
 
 import functools
+import inspect
 import json
 import re
 from collections.abc import Callable
@@ -336,6 +337,30 @@ def test_what_cannot_be_traced_says_so(ask):
     traced = lambda params: getattr(model.replace(params=params), ask)(["a river"])
     with pytest.raises(UserError, match=r"cannot trace encode.*call model\.apply\("):
         jax.jit(traced)(model.params)
+
+
+def test_what_is_no_batch_is_told_in_one_line():
+    model = made()
+    batch, texts = model.batch([RIVER]), [RIVER, RIVER]
+    own = DocumentModel.apply, DocumentModel.batch, DocumentModel.batch_queries
+    apply, of_texts, of_queries = map(inspect.unwrap, own)  # types are not checked
+    for ask, words in (
+        (
+            lambda: apply(model, batch, model.params),
+            "argument of apply is a dict, not a",
+        ),
+        (
+            lambda: apply(model, model.params, texts),
+            "argument of apply is a list, not a",
+        ),
+        (lambda: of_texts(model, texts, like=texts), "like is a list, not a batch"),
+        (lambda: of_queries(model, texts, like=RIVER), "like is a str, not a batch"),
+        (lambda: of_queries(model, texts, like=[]), "like is a list, not a batch"),
+        (lambda: of_texts(model, texts, like=np.ones(3)), "like is a ndarray, not a b"),
+    ):
+        with pytest.raises(UserError, match=words) as error:
+            ask()
+        assert "\n" not in str(error.value)
 
 
 def test_no_batch_is_made_of_nothing():

@@ -55,7 +55,11 @@ def test_values_fit_their_annotation_and_others_do_not(annotation, good, bad):
         (Annotated[int, 1] | None, "a whole number from 1 to 2**31 - 1 or None"),
         (tuple[str, ...], "a list, each a text"),
         (Literal["dot", "cosine"], "'dot' or 'cosine'"),
-        (nn.Module | None, "a part, dict(fn=..., ...) or None"),
+        (
+            nn.Module | None,
+            "a part, dict(fn=..., ...), that is a Flax module (flax.linen.Module) or None",
+        ),
+        (Callable | Reads, "a part, dict(fn=..., ...)"),
     ],
 )
 def test_a_message_says_what_an_annotation_asks_for(annotation, text):

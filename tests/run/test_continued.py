@@ -79,6 +79,7 @@ def test_the_vocabulary_of_towers_may_be_that_of_the_documents():
 
 
 ENCODER = """
+import flax.linen as nn
 import jax.numpy as jnp
 from docjax.encoders.document_defaults import DocumentDefaults
 from docjax.encoders.segment_defaults import SegmentDefaults
@@ -87,7 +88,18 @@ from docjax.encoders.segment_defaults import SegmentDefaults
 class Mean(DocumentDefaults):
     def query(self, vectors): return vectors
 
+    def __call__(self, vectors, lengths, places, graphs):
+        weights = lengths / lengths.sum(-1, keepdims=True)
+        return (vectors * weights[..., None]).sum(-2)
+
+
+class Padded(Mean):
     def __call__(self, vectors, lengths, places, graphs): return vectors.mean(-2)
+
+
+class Unlike(Mean):
+    def __call__(self, vectors, lengths, places, graphs):
+        return vectors.reshape(*vectors.shape[:-2], -1)
 
 
 class More(Mean):
@@ -106,6 +118,15 @@ class Fails(Mean):
     def query(self, vectors): return vectors @ vectors
 
 
+class Counts(Mean):
+    @nn.compact
+    def query(self, vectors):
+        return nn.BatchNorm(use_running_average=True)(vectors)
+
+    def __call__(self, vectors, lengths, places, graphs):
+        return self.query(super().__call__(vectors, lengths, places, graphs))
+
+
 class Tokens(SegmentDefaults):
     vocabulary: int = 8
 
@@ -118,8 +139,11 @@ class Tokens(SegmentDefaults):
     [
         ("Mean", ""),
         ("More", r"document More: query takes \(vectors, more\), not \(vectors\)"),
-        ("Segments", r"document Segments gives \[2, 1, 32\] for 2 documents"),
+        ("Segments", r"document Segments gives \[2, 2, 32\] for 2 documents"),
+        ("Padded", r"document Padded reads padding: .* by up to \d.*mask"),
+        ("Unlike", r"document Unlike gives \[2, 64\] for 2 documents"),
         ("Wide", r"Wide gives \[2, 32\] .* and \[2, 64\] for 2 queries"),
+        ("Counts", "document Counts fails: ScopeCollectionNotFound"),
         ("Fails", "document Fails fails: TypeError"),
         ("Tokens", r"segment Tokens: __call__ takes \(tokens\), not \(tokens, lengths"),
     ],
@@ -138,3 +162,14 @@ def test_an_encoder_from_outside_is_checked_before_documents_are_read(
     with pytest.raises(UserError, match=line) as error:
         continued.check_encoder(config)
     assert "\n" not in str(error.value)
+
+
+def test_a_branch_from_outside_is_checked_beside_the_mean(tmp_path, monkeypatch):
+    (tmp_path / "branches_of_hers.py").write_text(ENCODER)
+    monkeypatch.syspath_prepend(tmp_path)
+    document = {"fn": "docjax.encoders.from_mean.FromMean"}
+    document["branch"] = {"fn": "branches_of_hers.Padded"}
+    encoder = SMOKE["encoder"] | {"document": document}
+    config = fields.resolve(SMOKE | {"encoder": encoder}, "branches_of_hers.")
+    with pytest.raises(UserError, match="document.branch Padded reads padding"):
+        continued.check_encoder(config)

@@ -62,10 +62,14 @@ def test_a_corpus_alone_that_is_missing_is_told_with_its_field(tmp_path):
 
 def test_too_few_documents_are_told_with_the_weights(tmp_path):
     path = tmp_path / "corpus.jsonl"
-    lines = [json.dumps({"id": str(i), "text": "a river"}) for i in range(6)]
+    splits = ["train"] * 6 + ["test"] * 4
+    lines = [
+        json.dumps({"id": str(i), "text": "a river", "split": split})
+        for i, split in enumerate(splits)
+    ]
     path.write_text("\n".join(lines))
-    text = line(config(path), tmp_path / "run")
-    assert "(2) the source has 6 documents, and a step reads 1536" in text
+    text = line(config(path, transductive=False), tmp_path / "run")
+    assert "source has 10 documents, 6 to train on, and a step reads 1536" in text
     assert text.endswith("or --config.batch=3")
 
 

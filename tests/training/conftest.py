@@ -297,6 +297,9 @@ def problem(name: str) -> Problem:
             Halves(),
             graphs.full,
         ),
+        "nested": lambda: Problem(
+            make(FromMean(attention, nested=True)), rows, Halves(), graphs.full
+        ),
         "several vectors": lambda: Problem(
             DocumentEncoder(Words(), FirstSegments(parts=2, projected=True)),
             functools.partial(one_sided, parts=2),

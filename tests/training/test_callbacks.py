@@ -1,5 +1,7 @@
 """The trace of some steps; docs/add-a-part.md has the tests of callbacks."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -49,6 +51,20 @@ def test_a_trace_that_cannot_be_written_is_told(tmp_path, caplog):
     assert not caplog.messages
     Trace(Profile(start=3, steps=1), tmp_path, 3, 9)
     assert "the run continues after step 3, and profile.start is 3" in caplog.text
+
+
+def test_a_callback_that_exits_ends_the_run_as_others_that_raise():
+    class Exits:
+        def step(self, step, metrics):
+            sys.exit("enough")
+
+    callbacks = Callbacks([Exits()])
+    callbacks.step(2, {})
+    with pytest.raises(UserError) as error:
+        callbacks.raise_failure("saved")
+    line = str(error.value)
+    assert line.startswith("callback Exits raised SystemExit in step() at step 2 (")
+    assert line.endswith("enough; saved")
 
 
 def test_all_processes_end_if_a_callback_of_the_first_fails(tmp_path, monkeypatch):

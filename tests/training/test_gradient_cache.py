@@ -76,6 +76,17 @@ def test_losses_are_exact_for_every_size_of_micro_batch(
         np.testing.assert_allclose(metrics[metric], value, rtol=5e-6, atol=1e-7)
 
 
+def test_a_nested_encoder_has_the_gradient_and_the_metrics_of_one_pass(
+    problem, plain, mesh, worst_error
+):
+    found, metrics = problem("nested").gradient(16, mesh(1), None)
+    expected, exact = plain("nested", False)
+    assert worst_error(found, expected) <= BAR
+    assert set(metrics) == set(exact) and exact["mean_loss"] > 0
+    for metric, value in exact.items():
+        np.testing.assert_allclose(metrics[metric], value, rtol=5e-6)
+
+
 def test_a_frozen_parameter_has_no_gradient_and_the_others_the_one_they_had(
     problem, plain, worst_error
 ):
