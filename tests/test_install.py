@@ -36,9 +36,8 @@ def built(clone: Path, kind: str) -> zipfile.ZipFile:
     """The wheel of a clone: `build_wheel`, or `build_editable`."""
     into = clone.parent / kind
     command = [sys.executable, "-c", BUILD, kind, str(into)]
-    done = subprocess.run(command, cwd=clone, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return zipfile.ZipFile(into / done.stdout.split()[-1])
+    said = subprocess.check_output(command, cwd=clone, stderr=subprocess.STDOUT)
+    return zipfile.ZipFile(into / said.decode().split()[-1])
 
 
 def test_a_wheel_has_the_configs_the_types_and_the_pages(clone):
@@ -72,8 +71,8 @@ def test_an_editable_install_is_a_path_so_that_a_script_beside_the_clone_finds_i
         "import docjax\n"
         "print(docjax.UserError.__module__, len(docjax.config.shipped()))\n"
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
-    assert done.stdout.split() == ["docjax.errors", str(len(config.shipped()))]
+    said = subprocess.check_output([sys.executable, script], text=True)
+    assert said.split() == ["docjax.errors", str(len(config.shipped()))]
 
 
 def test_metadata():
