@@ -24,9 +24,7 @@ def check_parts(config: RunConfig) -> None:
     for part in (*own, encoder.segment, encoder.document, encoder.head):
         if isinstance(part, ChecksRun):
             part.check_run(config)
-    config.examples.built.files()
-    if config.reads_views:
-        config.views.built.files()
+    config.files()
     _check_loss(config)
     check_loss(config, _loss_of(config))
     check_optimizer(config)

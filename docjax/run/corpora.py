@@ -18,6 +18,7 @@ from docjax.data.records import full_text
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.units import Whole
 from docjax.errors import UserError
+from docjax.huggingface import weights
 from docjax.parts import outside
 from docjax.parts.outside import errors_named
 from docjax.run.fields import RunConfig, is_run
@@ -97,19 +98,15 @@ def rows_trained_on(config: RunConfig, corpus: Corpus) -> Int[np.ndarray, " b"]:
     return splits.rows(corpus.splits, config.splits.train, with_none=True)
 
 
-def tokenizer(
-    config: RunConfig, run: Path, begun: bool, of_weights: Callable[[str], Tokenizer]
-) -> Tokenizer:
+def tokenizer(config: RunConfig, run: Path, begun: bool) -> Tokenizer:
     """The tokenizer in RUN/tokenizer.json; made first if it is not this config's.
 
-    Args:
-      begun: training has begun in the run.
-      of_weights: gives the tokenizer of a Hugging Face folder or name, for `init`.
+    begun: training has begun in the run.
     """
     path = run / "tokenizer.json"
     is_current = lambda: path.exists() and (begun or _made_by(config, run))
     if jax.process_index() == 0 and not is_current():
-        _make_tokenizer(config, of_weights).save(path)
+        _make_tokenizer(config).save(path)
     wait("tokenizer")
     return load_tokenizer(path)
 
@@ -171,8 +168,7 @@ def check_inputs(config: RunConfig, run: Path, begun: bool) -> None:
     if jax.process_index():
         return
     path = run / "inputs.json"
-    views = config.views.built.files() if config.reads_views else ()
-    digests = _digests([*config.examples.built.files(), *views])
+    digests = _digests(config.files())
     if not begun:
         json_file.write(path, digests)
         return
@@ -238,24 +234,26 @@ def _made_by(config: RunConfig, run: Path) -> bool:
     return bool(facts) and manifest.agrees(facts, made(False), lambda: made(True))
 
 
-def _make_tokenizer(
-    config: RunConfig, of_weights: Callable[[str], Tokenizer]
-) -> Tokenizer:
+def _make_tokenizer(config: RunConfig) -> Tokenizer:
     """The tokenizer of `tokenizer.path`, else of `init`, else trained on the documents.
 
     Raises:
       UserError: if `tokenizer.path` is not the tokenizer of the run `init`.
     """
     path, init = config.tokenizer.path, config.init
-    if path or init:
-        named = path or (init if is_run(init) else None)
-        loaded = load_tokenizer(named) if named else of_weights(init)
-        of_run = path and init and is_run(init)
-        if of_run and load_tokenizer(init).sha256 != loaded.sha256:
+    of_run = load_tokenizer(init) if init and is_run(init) else None
+    if path:
+        loaded = load_tokenizer(path)
+        if of_run and of_run.sha256 != loaded.sha256:
             raise UserError(
                 f"tokenizer.path {path} is not the tokenizer of init {init}; leave "
                 "--config.tokenizer.path out"
             )
         return loaded
+    if of_run:
+        return of_run
+    if init:
+        facts = weights.describe(init)
+        return load_tokenizer(facts.folder, facts.lowercase)
     logging.info("training a tokenizer: %s", config.tokenizer.train.to_json())
     return config.tokenizer.train.built(map(full_text, trained_on(config)))

@@ -168,6 +168,11 @@ class RunConfig:
             return True
         return objective.contrastive is not None and objective.weight > 0
 
+    def files(self) -> list[Path]:
+        """The files that examples and views read. Raises UserError for a missing file."""
+        views = self.views.built.files() if self.reads_views else ()
+        return [*self.examples.built.files(), *views]
+
     @property
     def parts(self) -> dict[str, Part]:
         """The parts by field; of each task, by "tasks.NAME"."""
@@ -181,35 +186,51 @@ class RunConfig:
         """The number of classes of the encoder's head; None without such a head."""
         return (self.encoder.keywords.get("head") or {}).get("classes")
 
+    @property
+    def segment(self) -> Mapping[str, Any]:
+        """The segment encoder's config; with towers, that of the encoder inside."""
+        segment = self.encoder.keywords["segment"]
+        return segment["encoder"] if self.has_towers else segment
+
+    @property
+    def has_towers(self) -> bool:
+        """Whether several copies of one encoder make the segment encoder."""
+        return getattr(self.encoder.built.segment, "has_towers", False)
+
+    def with_encoder(self, **keywords: Any) -> "RunConfig":
+        """The config with these keywords of the encoder changed."""
+        encoder = self.encoder.with_keywords(**keywords)
+        return dataclasses.replace(self, encoder=encoder)
+
+    def with_segment(self, segment: Mapping[str, Any]) -> "RunConfig":
+        """The config with another `segment`."""
+        return self.with_encoder(segment=self._in_towers(segment))
+
+    def _in_towers(self, segment: Mapping[str, Any]) -> Mapping[str, Any]:
+        outer = self.encoder.keywords["segment"]
+        return {**outer, "encoder": segment} if self.has_towers else segment
+
     def with_classes(self, count: int | None) -> "RunConfig":
         """The config with `count` classes in the encoder's head."""
-        head = {**self.encoder.keywords["head"], "classes": count}
-        encoder = self.encoder.with_keywords(head=head)
-        return dataclasses.replace(self, encoder=encoder)
+        head = self.encoder.keywords["head"]
+        return self.with_encoder(head={**head, "classes": count})
 
     def without_branch(self) -> "RunConfig":
         """The config with the mean of segments alone, without a branch and its graph."""
-        document = {
-            **self.encoder.keywords["document"],
-            "branch": None,
-            "nested": False,
-        }
-        mean = self.encoder.built.document.clone(branch=None, nested=False)
-        built = self.encoder.built.clone(document=mean)
-        encoder = self.encoder.as_built(built, document=document)
-        return dataclasses.replace(self, encoder=encoder, graph=None)
+        document = self.encoder.keywords["document"]
+        alone = self.with_encoder(
+            document={**document, "branch": None, "nested": False}
+        )
+        return dataclasses.replace(alone, graph=None)
 
     def with_vocabulary(self, size: int) -> "RunConfig":
         """The config with `size` rows in the word table of the segment encoder."""
-        segment, built = self.encoder.keywords["segment"], self.encoder.built
+        segment = self._in_towers({**self.segment, "vocabulary": size})
+        built = self.encoder.built
         module = built.inner_segment.clone(vocabulary=size)
-        if built.segment.has_towers:
-            segment = {**segment, "encoder": {**segment["encoder"], "vocabulary": size}}
+        if self.has_towers:
             module = built.segment.clone(encoder=module)
-        else:
-            segment = {**segment, "vocabulary": size}
-        built = built.clone(segment=module)
-        encoder = self.encoder.as_built(built, segment=segment)
+        encoder = self.encoder.as_built(built.clone(segment=module), segment=segment)
         return dataclasses.replace(self, encoder=encoder)
 
     def with_facts(self) -> "RunConfig":

@@ -20,7 +20,7 @@ def check(config: RunConfig) -> None:
 
     A run calls it when one thing is missing, so that others need no further try.
     """
-    checks = [_weights, _files, _documents]
+    checks = [_weights, RunConfig.files, _documents]
     checks += [functools.partial(_task_file, name) for name in config.tasks]
     reasons = [reason for each in checks if (reason := _reason(each, config))]
     if len(reasons) > 1:
@@ -50,12 +50,6 @@ def _weights(config: RunConfig) -> None:
             raise UserError(
                 f"{error}; {download}for another encoder: --config.init=FOLDER"
             ) from None
-
-
-def _files(config: RunConfig) -> None:
-    config.examples.built.files()
-    if config.reads_views:
-        config.views.built.files()
 
 
 def _documents(config: RunConfig) -> None:

@@ -16,9 +16,9 @@ from absl import logging
 from docjax.data.halved import MOST as MOST_HALVED
 from docjax.data.halved import Halved
 from docjax.data.prompts import prompted
-from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
+from docjax.data.tokenizer import check_fits
 from docjax.errors import UserError
-from docjax.huggingface import files, weights
+from docjax.huggingface import files
 from docjax.objectives.facts import facts_of
 from docjax.parts import outside
 from docjax.run import continued, corpora, fields, from_data, from_init, lacking
@@ -46,7 +46,7 @@ def prepare(config: Any, run: Path) -> Prepared:
         lacking.check(config)
         raise
     _make(run)
-    tokenizer = corpora.tokenizer(config, run, saved is not None, _tokenizer_of)
+    tokenizer = corpora.tokenizer(config, run, saved is not None)
     config = from_data.fill_vocabulary(config, tokenizer.vocabulary)
     continued.check_same(config, run, saved)
     vocabulary = config.encoder.built.segment.vocabulary
@@ -64,13 +64,11 @@ def prepare(config: Any, run: Path) -> Prepared:
         queries=corpora.queries(config, run, of_queries),
         classes=classes,
         encoder=config.encoder.built,
-        graph=config.graph and config.graph.built,
-        cutter=config.segments.built,
         begun=saved is not None,
     )
     _check_splits(prepared)
     config = from_data.fill_branch(config, saved, corpus, prepared.trained_on)
-    prepared = _with_config(prepared, config)
+    prepared = prepared.changed(config=config, encoder=config.encoder.built)
     config = from_data.fill_batch(config, saved, lambda: len(prepared.examples))
     special, reads_queries = prepared.frames[DOCUMENT].special, bool(prepared.queries)
     config = from_data.fill_microbatch(config, saved, special, reads_queries)
@@ -79,12 +77,6 @@ def prepare(config: Any, run: Path) -> Prepared:
     if jax.process_index() == 0:
         json_file.write(run / "config.json", prepared.config.to_json())
     return prepared
-
-
-def _with_config(prepared: Prepared, config: RunConfig) -> Prepared:
-    """The run with the encoder and the graph of another config."""
-    graph = config.graph and config.graph.built
-    return prepared.changed(config=config, encoder=config.encoder.built, graph=graph)
 
 
 def _make(run: Path) -> None:
@@ -105,7 +97,7 @@ def checked(config: RunConfig, run: Path, saved: RunConfig | None) -> RunConfig:
       UserError: for a mistake in a field, and for parts that cannot be trained.
     """
     config = dataclasses.replace(config, init=_pinned(config.init, run))
-    config = from_init.filled(config, saved, weights.describe).with_facts()
+    config = from_init.filled(config, saved).with_facts()
     continued.check_compared(config)
     if saved is None:
         continued.check_encoder(config)
@@ -126,12 +118,6 @@ def _tell_similarity(config: RunConfig) -> None:
             "the cosine; docjax.objectives.facts.loss(similarity=...) says it",
             config.objective.fn,
         )
-
-
-def _tokenizer_of(init: str) -> Tokenizer:
-    """The tokenizer of a Hugging Face folder or name."""
-    facts = weights.describe(init)
-    return load_tokenizer(facts.folder, facts.lowercase)
 
 
 def _pinned(init: str | None, run: Path) -> str | None:

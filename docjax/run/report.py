@@ -13,28 +13,27 @@ from absl import logging
 
 from docjax.data import graphs
 from docjax.data.records import full_text
-from docjax.data.segments import segments
 from docjax.data.vocabulary import Vocabulary, vocabulary
 from docjax.encoders.document import explains
 from docjax.errors import UserError
-from docjax.explain import figures, run_page
+from docjax.explain import figures, run_page, similarity_maps
 from docjax.huggingface import docjax_json
 from docjax.model import compare as comparison
 from docjax.model.document_model import DocumentModel
 from docjax.model.load import load
-from docjax.run import baselines, metrics, similarity_report, task_report
+from docjax.run import baselines, metrics, task_report
 from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
 from docjax.storage import json_file
 from docjax.types import (
     AFTER,
     BEFORE,
-    DOCUMENT,
     BeginsAsMean,
     Document,
     EncoderOfWords,
     Section,
     TaskData,
+    TaskOfPairs,
 )
 
 Data = Callable[[Any], TaskData]  # parameters -> the run's documents, encoded with them
@@ -44,6 +43,7 @@ MAP = 1000  # the most documents in a t-SNE panel
 WORDS, NEAREST = 12, 8  # words on the page, and the nearest words of each
 EXPLAINED = 3  # documents whose attention is shown
 NODES = 30  # segments of such a document
+PAIRS = 3  # similar pairs of documents whose maps are shown
 
 
 def write(
@@ -66,6 +66,7 @@ def write(
     lines, sample = metrics.read(prepared.run), _sample(prepared)
     texts, shown = _texts(prepared, sample)
     scores = _scores(prepared, lines, texts, plain)
+    others = set(prepared.tasks).difference(each.task for each in retrieval)
     return run_page.write(
         prepared.run,
         run_page.Report(
@@ -79,7 +80,7 @@ def write(
             attention=_or_none(_attention, prepared, figures_dir, params, shown) or (),
             words=_words(prepared, params),
             retrieval=retrieval,
-            tables=_tables(prepared, scores, retrieval, figures_dir),
+            tables=task_report.of_run(prepared.config, others, scores, figures_dir),
             maps=_or_none(_maps, prepared, data, params, figures_dir) or {},
             export=_or_none(_export, prepared.run, prepared.config.allow),
             commands={"This run was made with": made_with} if made_with else {},
@@ -161,20 +162,6 @@ def _baselines(
     return baselines.baselines(path, tasks, parts, plain)
 
 
-def _tables(
-    prepared: Prepared,
-    scores: Mapping[str, Mapping[str, float]],
-    retrieval: Sequence[run_page.Retrieval],
-    folder: Path,
-) -> list[run_page.Shown]:
-    """The tables of the tasks that `retrieval` does not show."""
-    apart = {each.task for each in retrieval}
-    tasks = {name: task for name, task in prepared.tasks.items() if name not in apart}
-    given = task_report.published(prepared.config.report.published, prepared.tasks)
-    given = {name: rows for name, rows in given.items() if name in tasks}
-    return task_report.shown(task_report.tables(tasks, scores, given), folder)
-
-
 def _helped(prepared: Prepared, scores: Mapping[str, Mapping[str, float]]) -> str:
     """Whether training helped, in words: the judgement, and how the scores compare."""
     path, said = prepared.run / "judgement.json", []
@@ -226,11 +213,8 @@ def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
 
 def _segment_counts(prepared: Prepared, rows: np.ndarray) -> np.ndarray:
     """The number of segments of each document as evaluation cuts it, without a cap."""
-    frame = prepared.frames[DOCUMENT]
-    documents = (
-        segments(prepared.corpus[row], prepared.cutter, frame) for row in rows.tolist()
-    )
-    return np.array([len(document) for document in documents], int)
+    units = (prepared.corpus[row] for row in rows.tolist())
+    return np.array([len(prepared.all_segments(each)) for each in units], int)
 
 
 def _curves(prepared: Prepared, path: Path, lines) -> Path:
@@ -262,10 +246,17 @@ def _map(prepared: Prepared, data: Data, folder: Path, params, sample, texts) ->
 
 
 def _maps(prepared: Prepared, data: Data, params, folder: Path) -> dict[str, Path]:
-    """Draws the similarities of the documents of a few scored pairs."""
-    own, similarities = data(params), prepared.model(params).similarities
-    documents = prepared.documents()
-    return similarity_report.maps(prepared.tasks, own, documents, similarities, folder)
+    """Draws the similarities of the documents of the first similar pairs that a task on
+    pairs scores; none without such a task. A pair stands side by side."""
+    tasks = prepared.tasks.values()
+    of_pairs = [task for task in tasks if isinstance(task, TaskOfPairs)]
+    if not of_pairs:
+        return {}
+    similar = of_pairs[0].similar(data(params), "test")[:PAIRS]
+    names = list(dict.fromkeys(name for pair in similar for name in pair))
+    chosen = {each.id: each for each in prepared.documents() if each.id in names}
+    similarities = prepared.model(params).similarities([chosen[name] for name in names])
+    return similarity_maps.write(folder / "similarities", similarities)
 
 
 def _export(run: Path, allow: Sequence[str]) -> run_page.Export | None:
@@ -296,25 +287,20 @@ def _words(prepared: Prepared, params) -> dict[str, list[str]]:
     return nearest_words(known, segment.word_vectors(params["segment"]))
 
 
-def nearest_words(
-    known: Vocabulary, vectors: Any, chosen: Sequence[str] = ()
-) -> dict[str, list[str]]:
-    """Words, each with the words whose vectors are nearest (cosine).
+def nearest_words(known: Vocabulary, vectors: Any) -> dict[str, list[str]]:
+    """Frequent and rarer words, each with the words whose vectors are nearest (cosine).
 
-    Args:
-      vectors: the words' vectors, by id.
-      chosen: words to show if they are known; empty: frequent and rarer words.
+    vectors: the words' vectors, by id.
     """
     ids = [i for i, word in enumerate(known.words) if word and word.isalpha()]
     order = sorted(ids, key=lambda i: -known.counts[i])
     names = [known.words[i] for i in order]
-    chosen = chosen or names[:: max(len(order) // (20 * WORDS), 1)][:WORDS]
-    table = comparison.unit(np.asarray(vectors)[order])
-    rows, neighbours = {name: row for row, name in enumerate(names)}, {}
-    for word in filter(rows.__contains__, chosen):
-        nearest = np.argsort(-(table @ table[rows[word]]), kind="stable")
-        closest = [row for row in nearest if row != rows[word]][:NEAREST]
-        neighbours[word] = [names[row] for row in closest]
+    table, neighbours = comparison.unit(np.asarray(vectors)[order]), {}
+    step = max(len(order) // (20 * WORDS), 1)
+    for row in range(0, len(order), step)[:WORDS]:
+        nearest = np.argsort(-(table @ table[row]), kind="stable")
+        closest = [other for other in nearest if other != row][:NEAREST]
+        neighbours[names[row]] = [names[other] for other in closest]
     return neighbours
 
 

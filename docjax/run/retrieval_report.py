@@ -61,7 +61,7 @@ def _gathered(
     weights, curves = rankings.weights, rankings.curves
     return Retrieval(
         task=name,
-        tables=_tables(name, prepared, scores),
+        tables=task_report.of_run(prepared.config, [name], {AFTER: scores}, folder),
         curves=figures.weights(folder / f"fusion_{name}", weights, curves)
         if curves
         else None,
@@ -69,16 +69,6 @@ def _gathered(
         systems=rankings.systems,
         **{part: list(map(shown_query, chosen)) for part, chosen in parts.items()},
     )
-
-
-def _tables(
-    name: str, prepared: Prepared, scores: Mapping[str, Any]
-) -> list[task_report.Shown]:
-    """The tables of one task, beside what `report.published` gives."""
-    given = task_report.published(prepared.config.report.published, prepared.tasks)
-    tasks = {name: prepared.tasks[name]}
-    found = task_report.tables(tasks, {AFTER: scores}, given)
-    return task_report.shown(found, prepared.run / "figures")
 
 
 def _shown(rankings: Rankings) -> dict[str, list[RankedQuery]]:

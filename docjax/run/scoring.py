@@ -93,20 +93,23 @@ class Scoring:
 
     def data(self, params: Any) -> "RunData":
         """The run's documents as tasks read them, encoded with `params`."""
-        documents = self.prepared.documents
-        model = self.prepared.model(params, self.mesh)
-        run = self.prepared.run
         return RunData(
-            model,
-            documents,
-            folder=run,
+            self.prepared.model(params, self.mesh),
+            self.prepared.documents,
+            folder=self.prepared.run,
             prepared=self.prepared,
             compared=self.compared,
         )
 
     def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
-        tasks = self.prepared.tasks
-        ready = {n: tasks[n] for n in tasks if self._is_ready(n, data, part)}
+        """The tasks that the data are enough for; warns of a task that lacks labels."""
+        ready = {}
+        for name, task in self.prepared.tasks.items():
+            try:
+                task.check(data, part)
+                ready[name] = task
+            except NoLabels as error:
+                logging.warning("task %s is left out: %s", name, error)
         if ready:
             self._log_labels(part)
         return ready
@@ -127,15 +130,6 @@ class Scoring:
                     "drawn at random; docjax evaluate --data FILE reads all",
                     *(scored, labelled, name),
                 )
-
-    def _is_ready(self, name: str, data: "RunData", part: str) -> bool:
-        """Whether the data are enough for a task; warns if it lacks labels."""
-        try:
-            self.prepared.tasks[name].check(data, part)
-        except NoLabels as error:
-            logging.warning("task %s is left out: %s", name, error)
-            return False
-        return True
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -331,15 +325,13 @@ def _of_run(
     """The mean of the vectors of the first `most` segments, from the run's corpus."""
     config, corpus = prepared.config, prepared.corpus
     limits = dataclasses.replace(config.limits, inference_segments=most)
+    own = _own_prompts(prepared, facts)
     segment = prepared.encoder.segment.clone(words=0)
     alone = dataclasses.replace(
         prepared,
-        config=dataclasses.replace(
-            config, limits=limits, prompts=_own_prompts(prepared, facts)
-        ),
+        config=dataclasses.replace(config, limits=limits, prompts=own, graph=None),
         corpus=corpus.with_vectors(corpus.vectors[0], rows=corpus.rows_with_vectors),
         encoder=DocumentEncoder(segment, Mean(facts.normalize)),
-        graph=None,
     )
     params = start_params(config, alone.encoder, prepared.run)
     model, documents = alone.model(params, mesh), prepared.documents

@@ -5,7 +5,7 @@ Each task says which of its metrics are scores and what else it shows
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from absl import logging
 
 from docjax.explain import figures
 from docjax.explain.run_page import Shown
+from docjax.run.fields import RunConfig
 from docjax.types import Drawing, Rows, Table, Task
 
 Tasks = Mapping[str, Task]
@@ -75,6 +76,16 @@ def tables(tasks: Tasks, rows: Rows, figures_of: Published) -> list[Table]:
             for table in _tables(name, task, measured, figures_of.get(name, {})):
                 by_title.setdefault(table.title, {})[name] = table
     return [_joined(of_tasks) for of_tasks in by_title.values()]
+
+
+def of_run(
+    config: RunConfig, names: Collection[str], rows: Rows, folder: Path
+) -> list[Shown]:
+    """The tables of the tasks `names` of a run, with their figures in `folder`."""
+    tasks = {name: part.built for name, part in config.tasks.items()}
+    given = published(config.report.published, tasks)
+    chosen = {name: task for name, task in tasks.items() if name in names}
+    return shown(tables(chosen, rows, given), folder)
 
 
 def shown(found: Sequence[Table], folder: Path) -> list[Shown]:
