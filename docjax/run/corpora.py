@@ -1,4 +1,7 @@
-"""The documents of a run: their source, the tokenizer, and the corpora on disk."""
+"""The documents of a run: their source, the tokenizer, and the corpora on disk.
+
+`begun` says that training has begun in the run.
+"""
 
 import contextlib
 import dataclasses
@@ -35,10 +38,8 @@ OF_TOKENIZER = ("tokenizer", "init", "source", "holdout", "splits", "transductiv
 def source(config: RunConfig) -> Callable[[], Iterator[Document]]:
     """A function that yields the source's documents, each with its split."""
     read = functools.partial(documents, config.source)
-    if config.holdout is not None:
-        holdout = config.holdout.built
-        return lambda: holdout(read)
-    return functools.partial(_with_test, read)
+    split = config.holdout.built if config.holdout else _with_test
+    return functools.partial(split, read)
 
 
 def documents(part: Part) -> Iterator[Document]:
@@ -99,10 +100,7 @@ def rows_trained_on(config: RunConfig, corpus: Corpus) -> Int[np.ndarray, " b"]:
 
 
 def tokenizer(config: RunConfig, run: Path, begun: bool) -> Tokenizer:
-    """The tokenizer in RUN/tokenizer.json; made first if it is not this config's.
-
-    begun: training has begun in the run.
-    """
+    """The tokenizer in RUN/tokenizer.json; made first if it is not this config's."""
     path = run / "tokenizer.json"
     is_current = lambda: path.exists() and (begun or _made_by(config, run))
     if jax.process_index() == 0 and not is_current():
@@ -114,17 +112,13 @@ def tokenizer(config: RunConfig, run: Path, begun: bool) -> Tokenizer:
 def corpus(config: RunConfig, run: Path, begun: bool, tokenizer: Tokenizer) -> Corpus:
     """The tokenised corpus in the run directory, which the first process makes.
 
-    begun: training has begun in the run.
-
     Raises:
       UserError: if the documents have changed since training began.
     """
     units, limit = config.units.built, config.limits.segment_tokens
     if jax.process_index() == 0:
-        fingerprint = functools.cache(
-            functools.partial(_fingerprint, config, tokenizer)
-        )
-        quick, contents = fingerprint(False), functools.partial(fingerprint, True)
+        quick = _fingerprint(config, tokenizer, False)
+        contents = functools.cache(lambda: _fingerprint(config, tokenizer, True))
         folder = run / "corpus"
         facts = corpus_files.read_facts(folder)
         changed = facts and not manifest.agrees(facts, quick, contents)
@@ -159,8 +153,6 @@ def _fingerprint(config: RunConfig, tokenizer: Tokenizer, content: bool) -> str:
 
 def check_inputs(config: RunConfig, run: Path, begun: bool) -> None:
     """Records the sha256 of the files that examples and views read in RUN/inputs.json.
-
-    begun: training has begun in the run.
 
     Raises:
       UserError: if a file has changed since training began.
@@ -205,9 +197,7 @@ def queries(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus | None
         logging.warning(
             "%d of %d queries are cut: they have more than %d tokens, the smaller of "
             "limits.query_tokens and limits.segment_tokens",
-            too_long,
-            len(query_corpus),
-            limit,
+            *(too_long, len(query_corpus), limit),
         )
     return query_corpus
 
@@ -228,18 +218,14 @@ def _made_by(config: RunConfig, run: Path) -> bool:
     if config.tokenizer.path or config.init:
         return True
     facts = corpus_files.read_facts(run / "corpus")
-    made = functools.partial(
-        _fingerprint, config, load_tokenizer(run / "tokenizer.json")
-    )
+    tokenizer = load_tokenizer(run / "tokenizer.json")
+    made = functools.partial(_fingerprint, config, tokenizer)
     return bool(facts) and manifest.agrees(facts, made(False), lambda: made(True))
 
 
 def _make_tokenizer(config: RunConfig) -> Tokenizer:
     """The tokenizer of `tokenizer.path`, else of `init`, else trained on the documents.
-
-    Raises:
-      UserError: if `tokenizer.path` is not the tokenizer of the run `init`.
-    """
+    Raises UserError if `tokenizer.path` is not the tokenizer of the run `init`."""
     path, init = config.tokenizer.path, config.init
     of_run = load_tokenizer(init) if init and is_run(init) else None
     if path:

@@ -22,10 +22,9 @@ from docjax.run.fields import Prompts, RunConfig, is_run, read
 def filled(config: RunConfig, saved: RunConfig | None) -> RunConfig:
     """The config with the sizes of `init`: a Hugging Face folder or name, or a run.
 
-    `pooling` of the segment encoder and `normalize` of the document encoder come from
-    `init` where the config says None, and so do `prompts`. `limits.segment_tokens` is
-    lowered to what `init` can read. A run that has begun keeps what it began with, which
-    is `saved`.
+    Pooling, normalisation and prompts come from `init` where the config says None, and
+    `limits.segment_tokens` is lowered to what `init` can read. A run that has begun keeps
+    what it began with, which is `saved`.
 
     If `init` is another kind of transformer than the config's, the config's becomes that
     kind, with its own keywords for what `init` does not decide.
@@ -39,7 +38,7 @@ def filled(config: RunConfig, saved: RunConfig | None) -> RunConfig:
     of_run = is_run(config.init)
     if of_run or saved:
         saved = saved or read(Path(config.init), config.allow)
-        return _as_begun(config if of_run else _of_kind(config, saved), saved)
+        return _as_begun(config, saved, of_run)
     facts = weights.describe(config.init)
     segment = config.segment
     module = config.encoder.built.inner_segment
@@ -102,11 +101,8 @@ def _log_pooling(config: RunConfig, segment: Mapping[str, Any], facts: Any) -> N
 def _as_kind(
     segment: Mapping[str, Any], module: Any, init: str, kind: type
 ) -> Mapping[str, Any]:
-    """The config of a segment encoder for another class, without the sizes.
-
-    Raises:
-      UserError: if the classes differ in more than sizes.
-    """
+    """The config of a segment encoder for another class, without the sizes. Raises
+    UserError if the classes differ in more than sizes."""
     name = f"{kind.__module__}.{kind.__name__}"
     kept = _without_sizes(segment)
     lacking = sorted(set(kept) - set(kind.__dataclass_fields__))
@@ -133,24 +129,16 @@ def _without_sizes(segment: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in segment.items() if k not in ("fn", *decided())}
 
 
-def _of_kind(config: RunConfig, saved: RunConfig) -> RunConfig:
-    """The config with the kind of transformer that `init` gave the run."""
-    kind = saved.segment["fn"]
-    if config.segment["fn"] == kind:
-        return config
-    return config.with_segment({"fn": kind} | _without_sizes(config.segment))
-
-
-def _as_begun(config: RunConfig, saved: RunConfig) -> RunConfig:
-    """The config with the facts that a run began with."""
-    theirs = saved.segment
-    if (
-        config.segment["fn"] != theirs["fn"]
-    ):  # a run `init` that does not fit, told later
-        return config
+def _as_begun(config: RunConfig, saved: RunConfig, is_init: bool) -> RunConfig:
+    """The config with the facts of the run `init`, or with those that it began with."""
+    ours, theirs = config.segment, saved.segment
+    if ours["fn"] != theirs["fn"]:
+        if is_init:  # it does not fit, which is told later
+            return config
+        ours = {"fn": theirs["fn"]} | _without_sizes(ours)
     return _with_facts(
         config,
-        config.segment | _sizes(theirs),
+        ours | _sizes(theirs),
         pooling=theirs.get("pooling"),
         normalize=saved.encoder.keywords["document"].get("normalize"),
         most=saved.limits.segment_tokens,
@@ -159,12 +147,9 @@ def _as_begun(config: RunConfig, saved: RunConfig) -> RunConfig:
 
 
 def _tell(config: RunConfig, asked: int, facts: Any) -> None:
-    """Logs what a folder lacks, and the prompts and the length that it decided; the
-    config `asked` for segments of so many tokens.
-
-    Raises:
-      UserError: for prompts that the mean of a segment's tokens has to leave out.
-    """
+    """Logs what a folder has beside its segment encoder, and the prompts and the length
+    that it decided, where the config `asked` for so many tokens. Raises UserError for
+    prompts that the mean of a segment's tokens has to leave out."""
     given = config.prompts.by_name()
     if given and not facts.include_prompt:
         raise UserError(

@@ -3,9 +3,7 @@
 import functools
 import itertools
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from docjax.errors import UserError
 from docjax.huggingface import files
@@ -22,18 +20,15 @@ def check(config: RunConfig) -> None:
     """
     checks = [_weights, RunConfig.files, _documents]
     checks += [functools.partial(_task_file, name) for name in config.tasks]
-    reasons = [reason for each in checks if (reason := _reason(each, config))]
+    reasons = []
+    for each in checks:
+        try:
+            each(config)
+        except UserError as error:
+            reasons.append(str(error))
     if len(reasons) > 1:
         numbered = (f"({i}) {reason}" for i, reason in enumerate(reasons, 1))
         raise UserError(f"the run lacks {len(reasons)} things: {'; '.join(numbered)}")
-
-
-def _reason(check: Callable[[RunConfig], Any], config: RunConfig) -> str:
-    try:
-        check(config)
-    except UserError as error:
-        return str(error)
-    return ""
 
 
 def _weights(config: RunConfig) -> None:

@@ -134,13 +134,18 @@ def _halved(prepared: Prepared) -> Halved | None:
 
     They do not depend on the seed, so that runs on one corpus can share their vectors.
     """
-    _log_reach(prepared)
+    rows, count = prepared.learnt_from, len(prepared.trained_on)
+    if len(prepared.in_reach) < count:
+        logging.info(
+            "the steps learn from %d of %d training documents, evenly spread, because "
+            "they cannot read all",
+            *(len(rows), count),
+        )
     tokens = prepared.config.reads_views and prepared.config.views.built.halve_from
     if not tokens:
         return None
     most = MOST_HALVED if prepared.is_read_once else None
     halved = Halved.of(prepared.corpus, prepared.in_reach, tokens, most)
-    rows = prepared.learnt_from
     single = rows[prepared.corpus.counts[rows] == 1]
     in_two = int(np.isin(single, halved.rows).sum())
     logging.info(
@@ -151,43 +156,23 @@ def _halved(prepared: Prepared) -> Halved | None:
     return halved
 
 
-def _log_reach(prepared: Prepared) -> None:
-    """Says how many documents the steps learn from, if they cannot read all."""
-    rows, count = prepared.learnt_from, len(prepared.trained_on)
-    if len(prepared.in_reach) < count:
-        logging.info(
-            "the steps learn from %d of %d training documents, evenly spread, because "
-            "they cannot read all",
-            *(len(rows), count),
-        )
-
-
 def _check_splits(prepared: Prepared) -> None:
-    """Checks that there are documents to train on; warns of splits without a name in
-    the config.
-
-    A transductive run trains on all documents all the same.
-
-    Raises:
-      UserError: if no document is left to train on.
-    """
-    config = prepared.config
-    known = {None, *dataclasses.asdict(config.splits).values()}
-    counts = Counter(split for split in prepared.corpus.splits if split not in known)
+    """Warns of splits without a name in the config, whose documents a transductive run
+    trains on all the same. Raises UserError if there are no documents to train on."""
+    config, sizes = prepared.config, Counter(prepared.corpus.splits)
     if not len(prepared.trained_on):
-        sizes = Counter(prepared.corpus.splits)
         there = ", ".join(f"{split!r} ({count})" for split, count in sizes.items())
-        field = "--config.holdout"
-        whole = """='{"fn": "docjax.data.splits.holdout", "of": SPLIT}'"""
+        whole = """'{"fn": "docjax.data.splits.holdout", "of": SPLIT}'"""
+        mend = "holdout.of" if config.holdout else f"holdout={whole}"
         raise UserError(
             f"no document is in the split {config.splits.train!r}, but in {there}: set "
-            "--config.splits.train, or divide one with "
-            f"{field + '.of' if config.holdout else field + whole}"
+            f"--config.splits.train, or divide one with --config.{mend}"
         )
-    for split, count in counts.items():
-        logging.warning(
-            "%d documents are in the split %r: %s; set --config.splits",
-            count,
-            split,
-            "in no task" if config.transductive else "not used",
-        )
+    known = {None, *dataclasses.asdict(config.splits).values()}
+    for split, count in sizes.items():
+        if split not in known:
+            use = "in no task" if config.transductive else "not used"
+            logging.warning(
+                "%d documents are in the split %r: %s; set --config.splits",
+                *(count, split, use),
+            )

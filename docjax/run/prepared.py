@@ -150,8 +150,7 @@ class Prepared:
     @functools.cached_property
     def held_out(self) -> np.ndarray:
         """The training documents that the steps must not learn from."""
-        keep, rows = self.config.keep.built, self.trained_on
-        return keep.held_out(rows, self.config.seed)
+        return self.config.keep.built.held_out(self.trained_on, self.config.seed)
 
     @property
     def samples(self) -> bool:

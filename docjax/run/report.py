@@ -57,8 +57,7 @@ def write(
     """Writes `report/index.html` and the figures of a run that ended with `params`.
 
     Args:
-      data: encodes the run's documents with some parameters.
-      plain: the documents with the vectors of `init` alone (`scoring.plain_data`).
+      plain: what `scoring.plain_data` gives.
       made_with: the command that made the run; the page shows this command.
       retrieval: what `docjax.run.retrieval_report` has gathered.
     """
@@ -113,11 +112,9 @@ def _texts(
     The documents to explain are those in `sample` with the most sections and at most
     NODES segments, or the shortest if all have more segments.
     """
-    chosen, texts = set(map(int, sample)), {}
+    chosen, texts = set(sample), {}
     shown: list[tuple[tuple[int, int], Document]] = []
-    scored = {
-        row for part in ("train", "test") for row in prepared.scored(part).tolist()
-    }
+    scored = {*prepared.scored("train"), *prepared.scored("test")}
     for row, document in enumerate(prepared.documents()):
         if row in scored:
             texts[row] = full_text(document)
@@ -132,18 +129,16 @@ def _texts(
 
 def _scores(prepared: Prepared, lines, texts, plain) -> dict[str, dict[str, float]]:
     """Task metrics before and after training, and of what a user has without it."""
-    evaluations = [
-        (line["step"], {k: v for k, v in line.items() if k.startswith("eval/")})
-        for line in lines
-    ]
-    evaluations = [(step, values) for step, values in evaluations if values]
-    scores = {}
-    if evaluations and evaluations[0][0] == 0:
-        scores[BEFORE] = evaluations[0][1]
-    if evaluations:
-        scores[AFTER] = evaluations[-1][1]
-        scores |= _baselines(prepared, texts, plain)
-    return scores
+    evaluations = []
+    for line in lines:
+        values = {name: v for name, v in line.items() if name.startswith("eval/")}
+        if values:
+            evaluations.append((line["step"], values))
+    if not evaluations:
+        return {}
+    step, first = evaluations[0]
+    start = {BEFORE: first} if step == 0 else {}
+    return start | {AFTER: evaluations[-1][1]} | _baselines(prepared, texts, plain)
 
 
 def _baselines(
@@ -184,16 +179,16 @@ def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
     limits = prepared.config.limits
     padding = [line["data/padding"] for line in lines if "data/padding" in line]
     parts = {}
-    for part, cap in (("train", "training_units"), ("test", "inference_segments")):
-        limit, rows = getattr(limits, cap), prepared.rows(part)
+    caps = {"train": limits.training_units, "test": limits.inference_segments}
+    for part, limit in caps.items():
+        rows, piece = prepared.rows(part), "units"
         counts = prepared.corpus.counts[rows]
         parts[part] = {
             "documents": len(rows),
             "words": int(prepared.corpus.words[rows].sum()),
             "units": int(counts.sum()),
         }
-        piece = "units"
-        if cap == "inference_segments" and not prepared.cutter.one_each:
+        if part == "test" and not prepared.cutter.one_each:
             piece, counts = "segments", _segment_counts(prepared, rows)
         cut = np.maximum(counts - limit, 0) if limit else counts * 0
         parts[part] |= {

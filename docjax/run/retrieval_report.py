@@ -24,20 +24,15 @@ def gathered(
 ) -> list[Retrieval]:
     """The tasks of a run that has ended which rank documents.
 
-    Args:
-      data: the documents of the run and its model.
-      scores: the last metrics of the run.
+    scores: the last metrics of the run.
     """
-    kept = {
-        name: task.rankings(prepared.run / name)
-        for name, task in prepared.tasks.items()
-        if isinstance(task, TaskOfRankings)
-    }
-    return [
-        _gathered(name, rankings, prepared, data, scores)
-        for name, rankings in kept.items()
-        if rankings is not None
-    ]
+    found = []
+    for name, task in prepared.tasks.items():
+        if isinstance(task, TaskOfRankings):
+            rankings = task.rankings(prepared.run / name)
+            if rankings is not None:
+                found.append(_gathered(name, rankings, prepared, data, scores))
+    return found
 
 
 def _gathered(
