@@ -46,7 +46,7 @@ def filled(config: RunConfig, saved: RunConfig | None) -> RunConfig:
         segment = _as_kind(segment, module, config.init, facts.family.module)
     _log_pooling(config, segment, facts)
     words = document_prompt(facts.prompts, facts.default_prompt_name)
-    filled_config = _with_facts(
+    filled_config = _completed(
         config,
         segment | _sizes(facts.keywords),
         pooling=facts.pooling,
@@ -58,7 +58,7 @@ def filled(config: RunConfig, saved: RunConfig | None) -> RunConfig:
     return filled_config
 
 
-def _with_facts(
+def _completed(
     config: RunConfig,
     segment: dict[str, Any],
     pooling: str | None,
@@ -136,7 +136,7 @@ def _as_begun(config: RunConfig, saved: RunConfig, is_init: bool) -> RunConfig:
         if is_init:  # it does not fit, which is told later
             return config
         ours = {"fn": theirs["fn"]} | _without_sizes(ours)
-    return _with_facts(
+    return _completed(
         config,
         ours | _sizes(theirs),
         pooling=theirs.get("pooling"),
