@@ -523,7 +523,7 @@ def test_a_foreign_source_and_its_units_are_read_again_when_they_change(
         config.units = dict(fn="mylab.reads.Words", words=words)
         config.limits.segment_tokens = 64
         config = fields.resolve(config, "mylab.")
-        tokenizer = corpora.tokenizer(config, run, begun, None)
+        tokenizer = corpora.tokenizer(config, run, begun)
         (run / "config.json").write_text(json.dumps(config.to_json()))
         return corpora.corpus(config, run, begun, tokenizer)
 
@@ -584,7 +584,7 @@ def test_a_stamp_spares_the_reading_of_a_foreign_source(package, config_file, tm
     config = docjax.config.load(config_file)
     config.source = dict(fn="mylab.stamped.source", path="here")
     config = fields.resolve(config, "mylab.")
-    tokenizer = corpora.tokenizer(config, tmp_path, False, None)
+    tokenizer = corpora.tokenizer(config, tmp_path, False)
     corpora.corpus(config, tmp_path, True, tokenizer)
     reads = sys.modules["mylab.stamped"].reads
     reads.clear()

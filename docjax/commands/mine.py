@@ -49,15 +49,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(flags: argparse.Namespace) -> None:
-    from docjax.retrieval import bm25, collection, negatives
-    from docjax.run import judged as judged_lib
+    from docjax.model.search import search
+    from docjax.retrieval import bm25, bm25_files, collection, negatives
     from docjax.run.fields import is_run
 
     _check(flags)
     settings = bm25.preset(flags.words)
     data = flags.data or flags.model
     if is_run(data):
-        judged = judged_lib.of_run(Path(data), flags.allow)
+        judged = _judged_of_run(Path(data), flags.allow)
     else:
         judged = collection.read_judged(data, flags.max_bad_fraction)
     ranked = negatives.Digest()
@@ -68,13 +68,14 @@ def run(flags: argparse.Namespace) -> None:
     counts: dict[str, Any] = {"queries": len(judged.qrels), "documents": 0}
     if flags.model == BM25:
         made_by = f"{BM25} {flags.words}"
-        rank = judged_lib.by_words(judged, counts, settings)
+        find = partial(bm25_files.search, settings=settings)
     else:
         model = docjax.load(flags.model, allow=flags.allow)
         made_by, encode = f"{flags.model} {model.fingerprint()}", None
         if is_run(flags.model):
             encode = _encode_of_run(Path(flags.model), flags.allow)
-        rank = judged_lib.by_model(model, judged, counts, encode)
+        find = partial(search, model, counts=counts, encode=encode)
+    rank = lambda top: find(judged.documents(), judged.queries, top=top)
     mined = negatives.mine(rank, judged.qrels, flags.top, flags.margin)
     if missing:
         _check_missing(missing, of_judgements)
@@ -84,9 +85,30 @@ def run(flags: argparse.Namespace) -> None:
         documents=ranked,
         made_by=made_by,
     )
+    counts["documents"] = ranked.count
     counts["negatives"] = sum(map(len, mined.values()))
     counts["queries_without_negatives"] = sum(not names for names in mined.values())
     print(json.dumps(counts))
+
+
+def _judged_of_run(run: Path, allow: list[str]) -> Any:
+    """The documents that a run trains on, with their own queries, as `Judged`.
+
+    Raises:
+      UserError: if there is no run, or no training document has a query.
+    """
+    from docjax.retrieval import collection
+    from docjax.run.corpora import trained_on
+    from docjax.run.fields import read
+
+    documents = partial(trained_on, read(run, allow))
+    _, queries, qrels = collection.of_documents(documents())
+    if not queries:
+        raise UserError(
+            f'{run}: no training document has a "query"; give --data a collection, '
+            "or a run whose documents have queries"
+        )
+    return collection.Judged(documents, queries, qrels)
 
 
 def _check_missing(missing: set[str], of_judgements: int) -> None:

@@ -34,10 +34,8 @@ def baselines(
     """The scores of each baseline by name; a baseline that cannot be made is missing.
 
     Args:
-      path: the file that keeps the scores.
       texts: the labelled texts of the parts "train" and "test".
-      plain: the documents with the vectors of the encoder `init` alone, by the name of
-        the baseline (`scoring.plain_data`).
+      plain: what `scoring.plain_data` gives.
     """
     known = json_file.read(path) if path.exists() else {}
     rows = {f"init, {name}": data for name, data in plain.items()}

@@ -17,10 +17,7 @@ FLAGS = (
 
 def text(purpose: str, values: flags.FlagValues, argv: Sequence[str]) -> str:
     """The text of the config that `argv` names, or the purpose, flags and configs.
-
-    Raises:
-      UserError: for an unknown config.
-    """
+    Raises UserError for an unknown config."""
     for argument in argv:
         if argument.startswith(CONFIG):
             return _docstring(argument.partition("=")[2])

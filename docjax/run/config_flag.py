@@ -18,10 +18,7 @@ from ml_collections import ConfigDict, FieldReference, config_flags
 from docjax import config as config_lib
 from docjax.errors import UserError
 
-ERRORS = (
-    *(AttributeError, IndexError, KeyError, TypeError, ValueError),
-    flags.Error,
-)
+ERRORS = (AttributeError, IndexError, KeyError, TypeError, ValueError, flags.Error)
 FLAG = re.compile(r"--?config(=|\.source\b)")  # of a config or of its documents
 NO_PART = re.compile(r'Override (\S+) can not be applied because field "(\w+)" is None')
 

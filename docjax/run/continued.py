@@ -8,12 +8,7 @@ from pathlib import Path
 
 from docjax.encoders.shapes import check_kind, check_sizes, check_vectors, shapes
 from docjax.errors import UserError
-from docjax.run.fields import (
-    FIELDS,
-    Prompts,
-    RunConfig,
-    begun,
-)
+from docjax.run.fields import FIELDS, Prompts, RunConfig, begun
 
 # Fields that may change on resume.
 FREE = (
@@ -48,8 +43,7 @@ def check_same(config: RunConfig, run: Path, saved: RunConfig | None) -> None:
     """Raises UserError if training has begun in `run` with another config, `saved`."""
     if saved is None:
         return
-    saved = _with_prompts(saved)
-    config = _with_prompts(config)
+    saved, config = _with_prompts(saved), _with_prompts(config)
     if config.class_count == 0:  # the documents fill it in later
         config = config.with_classes(saved.class_count)
     if saved.graph is None and config.encoder.built.nested:  # no document has sections

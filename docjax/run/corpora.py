@@ -1,4 +1,7 @@
-"""The documents of a run: their source, the tokenizer, and the corpora on disk."""
+"""The documents of a run: their source, the tokenizer, and the corpora on disk.
+
+`begun` says that training has begun in the run.
+"""
 
 import contextlib
 import dataclasses
@@ -20,6 +23,7 @@ from docjax.data.seen import Seen
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.units import Whole
 from docjax.errors import UserError
+from docjax.huggingface import weights
 from docjax.parts import outside
 from docjax.parts.outside import errors_named
 from docjax.run.fields import RunConfig, is_run
@@ -36,10 +40,8 @@ OF_TOKENIZER = ("tokenizer", "init", "source", "holdout", "splits", "transductiv
 def source(config: RunConfig) -> Callable[[], Iterator[Document]]:
     """A function that yields the source's documents, each with its split."""
     read = functools.partial(documents, config.source)
-    if config.holdout is not None:
-        holdout = config.holdout.built
-        return lambda: holdout(read)
-    return functools.partial(_with_test, read)
+    split = config.holdout.built if config.holdout else _with_test
+    return functools.partial(split, read)
 
 
 def documents(part: Part) -> Iterator[Document]:
@@ -106,19 +108,12 @@ def rows_trained_on(config: RunConfig, corpus: Corpus) -> Int[np.ndarray, " b"]:
     return splits.rows(corpus.splits, config.splits.train, with_none=True)
 
 
-def tokenizer(
-    config: RunConfig, run: Path, begun: bool, of_weights: Callable[[str], Tokenizer]
-) -> Tokenizer:
-    """The tokenizer in RUN/tokenizer.json; made first if it is not this config's.
-
-    Args:
-      begun: training has begun in the run.
-      of_weights: gives the tokenizer of a Hugging Face folder or name, for `init`.
-    """
+def tokenizer(config: RunConfig, run: Path, begun: bool) -> Tokenizer:
+    """The tokenizer in RUN/tokenizer.json; made first if it is not this config's."""
     path = run / "tokenizer.json"
     is_current = lambda: path.exists() and (begun or _made_by(config, run))
     if jax.process_index() == 0 and not is_current():
-        _make_tokenizer(config, of_weights).save(path)
+        _make_tokenizer(config).save(path)
     wait("tokenizer")
     return load_tokenizer(path)
 
@@ -126,17 +121,13 @@ def tokenizer(
 def corpus(config: RunConfig, run: Path, begun: bool, tokenizer: Tokenizer) -> Corpus:
     """The tokenised corpus in the run directory, which the first process makes.
 
-    begun: training has begun in the run.
-
     Raises:
       UserError: if the documents have changed since training began.
     """
     units, limit = config.units.built, config.limits.segment_tokens
     if jax.process_index() == 0:
-        fingerprint = functools.cache(
-            functools.partial(_fingerprint, config, tokenizer)
-        )
-        quick, contents = fingerprint(False), functools.partial(fingerprint, True)
+        quick = _fingerprint(config, tokenizer, False)
+        contents = functools.cache(lambda: _fingerprint(config, tokenizer, True))
         folder = run / "corpus"
         facts = corpus_files.read_facts(folder)
         changed = facts and not manifest.agrees(facts, quick, contents)
@@ -172,16 +163,13 @@ def _fingerprint(config: RunConfig, tokenizer: Tokenizer, content: bool) -> str:
 def check_inputs(config: RunConfig, run: Path, begun: bool) -> None:
     """Records the sha256 of the files that examples and views read in RUN/inputs.json.
 
-    begun: training has begun in the run.
-
     Raises:
       UserError: if a file has changed since training began.
     """
     if jax.process_index():
         return
     path = run / "inputs.json"
-    views = config.views.built.files() if config.reads_views else ()
-    digests = _digests([*config.examples.built.files(), *views])
+    digests = _digests(config.files())
     if not begun:
         json_file.write(path, digests)
         return
@@ -218,9 +206,7 @@ def queries(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus | None
         logging.warning(
             "%d of %d queries are cut: they have more than %d tokens, the smaller of "
             "limits.query_tokens and limits.segment_tokens",
-            too_long,
-            len(query_corpus),
-            limit,
+            *(too_long, len(query_corpus), limit),
         )
     return query_corpus
 
@@ -241,30 +227,28 @@ def _made_by(config: RunConfig, run: Path) -> bool:
     if config.tokenizer.path or config.init:
         return True
     facts = corpus_files.read_facts(run / "corpus")
-    made = functools.partial(
-        _fingerprint, config, load_tokenizer(run / "tokenizer.json")
-    )
+    tokenizer = load_tokenizer(run / "tokenizer.json")
+    made = functools.partial(_fingerprint, config, tokenizer)
     return bool(facts) and manifest.agrees(facts, made(False), lambda: made(True))
 
 
-def _make_tokenizer(
-    config: RunConfig, of_weights: Callable[[str], Tokenizer]
-) -> Tokenizer:
+def _make_tokenizer(config: RunConfig) -> Tokenizer:
     """The tokenizer of `tokenizer.path`, else of `init`, else trained on the documents.
-
-    Raises:
-      UserError: if `tokenizer.path` is not the tokenizer of the run `init`.
-    """
+    Raises UserError if `tokenizer.path` is not the tokenizer of the run `init`."""
     path, init = config.tokenizer.path, config.init
-    if path or init:
-        named = path or (init if is_run(init) else None)
-        loaded = load_tokenizer(named) if named else of_weights(init)
-        of_run = path and init and is_run(init)
-        if of_run and load_tokenizer(init).sha256 != loaded.sha256:
+    of_run = load_tokenizer(init) if init and is_run(init) else None
+    if path:
+        loaded = load_tokenizer(path)
+        if of_run and of_run.sha256 != loaded.sha256:
             raise UserError(
                 f"tokenizer.path {path} is not the tokenizer of init {init}; leave "
                 "--config.tokenizer.path out"
             )
         return loaded
+    if of_run:
+        return of_run
+    if init:
+        facts = weights.describe(init)
+        return load_tokenizer(facts.folder, facts.lowercase)
     logging.info("training a tokenizer: %s", config.tokenizer.train.to_json())
     return config.tokenizer.train.built(map(full_text, trained_on(config)))

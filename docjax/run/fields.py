@@ -5,7 +5,6 @@
 """
 
 import dataclasses
-import functools
 import re
 import types
 from collections.abc import Iterable, Mapping, Sequence
@@ -114,7 +113,6 @@ class RunConfig:
       evaluate_every: steps between evaluations; 0: before training and at the end;
         None: each epoch.
       checkpoint_every: steps between checkpoints; None: each epoch.
-      labels: of the documents.
       similarity: how the objective compares vectors.
       outside: the packages from outside of docjax, as `docjax.parts.outside` describes
         them; a resumed run keeps those of its begin.
@@ -168,6 +166,11 @@ class RunConfig:
             return True
         return objective.contrastive is not None and objective.weight > 0
 
+    def files(self) -> list[Path]:
+        """The files that examples and views read. Raises UserError for a missing file."""
+        views = self.views.built.files() if self.reads_views else ()
+        return [*self.examples.built.files(), *views]
+
     @property
     def parts(self) -> dict[str, Part]:
         """The parts by field; of each task, by "tasks.NAME"."""
@@ -181,11 +184,34 @@ class RunConfig:
         """The number of classes of the encoder's head; None without such a head."""
         return (self.encoder.keywords.get("head") or {}).get("classes")
 
+    @property
+    def segment(self) -> Mapping[str, Any]:
+        """The segment encoder's config; with towers, that of the encoder inside."""
+        segment = self.encoder.keywords["segment"]
+        return segment["encoder"] if self.has_towers else segment
+
+    @property
+    def has_towers(self) -> bool:
+        """Whether several copies of one encoder make the segment encoder."""
+        return getattr(self.encoder.built.segment, "has_towers", False)
+
+    def with_encoder(self, **keywords: Any) -> "RunConfig":
+        """The config with these keywords of the encoder changed."""
+        encoder = self.encoder.with_keywords(**keywords)
+        return dataclasses.replace(self, encoder=encoder)
+
+    def with_segment(self, segment: Mapping[str, Any]) -> "RunConfig":
+        """The config with another `segment`."""
+        return self.with_encoder(segment=self._in_towers(segment))
+
+    def _in_towers(self, segment: Mapping[str, Any]) -> Mapping[str, Any]:
+        outer = self.encoder.keywords["segment"]
+        return {**outer, "encoder": segment} if self.has_towers else segment
+
     def with_classes(self, count: int | None) -> "RunConfig":
         """The config with `count` classes in the encoder's head."""
-        head = {**self.encoder.keywords["head"], "classes": count}
-        encoder = self.encoder.with_keywords(head=head)
-        return dataclasses.replace(self, encoder=encoder)
+        head = self.encoder.keywords["head"]
+        return self.with_encoder(head={**head, "classes": count})
 
     def without_branch(self) -> "RunConfig":
         """The config with the mean of segments alone, without a branch and its graph."""
@@ -194,22 +220,16 @@ class RunConfig:
             "branch": None,
             "nested": False,
         }
-        mean = self.encoder.built.document.clone(branch=None, nested=False)
-        built = self.encoder.built.clone(document=mean)
-        encoder = self.encoder.as_built(built, document=document)
-        return dataclasses.replace(self, encoder=encoder, graph=None)
+        return dataclasses.replace(self.with_encoder(document=document), graph=None)
 
     def with_vocabulary(self, size: int) -> "RunConfig":
         """The config with `size` rows in the word table of the segment encoder."""
-        segment, built = self.encoder.keywords["segment"], self.encoder.built
+        segment = self._in_towers({**self.segment, "vocabulary": size})
+        built = self.encoder.built
         module = built.inner_segment.clone(vocabulary=size)
-        if built.segment.has_towers:
-            segment = {**segment, "encoder": {**segment["encoder"], "vocabulary": size}}
+        if self.has_towers:
             module = built.segment.clone(encoder=module)
-        else:
-            segment = {**segment, "vocabulary": size}
-        built = built.clone(segment=module)
-        encoder = self.encoder.as_built(built, segment=segment)
+        encoder = self.encoder.as_built(built.clone(segment=module), segment=segment)
         return dataclasses.replace(self, encoder=encoder)
 
     def with_facts(self) -> "RunConfig":
@@ -249,8 +269,7 @@ KEEP = {"fn": "docjax.keep.Last"}  # of a config that does not say what to keep
 def resolve(config: Any, allow: str | Sequence[str] = ()) -> RunConfig:
     """The typed config of a ConfigDict or of nested dicts; a RunConfig stays as it is.
 
-    Args:
-      allow: prefixes of parts from outside of docjax.
+    allow: prefixes of parts from outside of docjax.
 
     Raises:
       UserError: for a missing or unknown field, `allow` among the fields, a value of
@@ -313,8 +332,7 @@ def warn_of_epochs(config: RunConfig) -> None:
         logging.warning(
             "training ends after steps=%d, so epochs=%d has no effect: set "
             "--config.steps=None",
-            config.steps,
-            config.epochs,
+            *(config.steps, config.epochs),
         )
 
 
@@ -325,17 +343,6 @@ def read(run: Path, allow: str | Sequence[str] = ()) -> RunConfig:
       UserError: if there is no run, or its config is invalid for this docjax.
     """
     path = run / "config.json"
-    state = path.stat() if path.exists() else None
-    written = state and (state.st_mtime_ns, state.st_size)
-    return _read(path.resolve(), path, written, outside.prefixes(allow))
-
-
-@functools.lru_cache(maxsize=8)
-def _read(
-    file: Path, path: Path, written: tuple[int, int], allow: tuple[str, ...]
-) -> RunConfig:
-    """As `read`, once for a file that stays as it was `written`."""
-    del file, written
     node = json_file.read(path)
     try:
         return _resolved(node, allow)
@@ -368,19 +375,10 @@ def _section(kind: type, node: Any, path: str, allow: Sequence[str]) -> Any:
         raise UserError(
             f"{path or 'config'} {shown(node)} is not a dict of {', '.join(section)}"
         )
-    _check_names(section, node, path)
-    hints = get_type_hints(kind, include_extras=True)
-    values = {
-        name: _value(hints[name], node[name], _join(path, name), allow) for name in node
-    }
-    return kind(**values)
-
-
-def _check_names(section: Mapping[str, Any], node: Mapping, path: str) -> None:
-    """Raises UserError for unknown and missing fields of a section."""
+    prefix = f"{path}." if path else ""
     needed = [n for n, field in section.items() if field.default is dataclasses.MISSING]
-    missing = [_join(path, name) for name in needed if name not in node]
-    unknown = [_join(path, name) for name in node if name not in section]
+    missing = [prefix + name for name in needed if name not in node]
+    unknown = [prefix + name for name in node if name not in section]
     faults = [f"no field {', '.join(missing)}"] if missing else []
     if unknown:
         known = ", ".join(name for name in section if name not in FILLED)
@@ -388,6 +386,11 @@ def _check_names(section: Mapping[str, Any], node: Mapping, path: str) -> None:
         faults.append(f"unknown fields {', '.join(unknown)}; {names}")
     if faults:
         raise UserError(f"config has {' and '.join(faults)}")
+    hints = get_type_hints(kind, include_extras=True)
+    values = {
+        name: _value(hints[name], node[name], prefix + name, allow) for name in node
+    }
+    return kind(**values)
 
 
 def _value(hint: Any, node: Any, path: str, allow: Sequence[str]) -> Any:
@@ -397,7 +400,10 @@ def _value(hint: Any, node: Any, path: str, allow: Sequence[str]) -> Any:
     if hint in (Part, Part | None):
         return read_part(node, path, allow)
     if hint == Mapping[str, Part]:
-        return _parts(node, path, allow)
+        if not isinstance(node, Mapping):
+            raise UserError(f"{path} {shown(node)} is not a dict of names and parts")
+        parts = {n: read_part(node[n], f"{path}.{n}", allow) for n in node}
+        return types.MappingProxyType(parts)
     if hint == Profile | None:
         hint = Profile
     if dataclasses.is_dataclass(hint):
@@ -405,16 +411,6 @@ def _value(hint: Any, node: Any, path: str, allow: Sequence[str]) -> Any:
     if not fits(node, hint):
         raise UserError(f"{path} {shown(node)} is not {words(hint)}")
     return tuple(node) if isinstance(node, list) else node
-
-
-def _parts(node: Any, path: str, allow: Sequence[str]) -> Mapping[str, Part]:
-    """Named parts, such as the tasks."""
-    if not isinstance(node, Mapping):
-        raise UserError(f"{path} {shown(node)} is not a dict of names and parts")
-    parts = {
-        name: read_part(part, _join(path, name), allow) for name, part in node.items()
-    }
-    return types.MappingProxyType(parts)
 
 
 def _to_json(value: Any) -> Any:
@@ -426,7 +422,3 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {name: _to_json(part) for name, part in value.items()}
     return named.plain(value)
-
-
-def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name

@@ -5,7 +5,7 @@ repeat them. The sizes in a config are for training from scratch.
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,21 +14,17 @@ from absl import logging
 from docjax.data.prompts import document_prompt
 from docjax.encoders.token_encoder import TokenEncoder
 from docjax.errors import UserError
+from docjax.huggingface import weights
 from docjax.huggingface.family import decided
 from docjax.run.fields import Prompts, RunConfig, is_run, read
-from docjax.run.places import Part
 
 
-def filled(
-    config: RunConfig, saved: RunConfig | None, describe: Callable[[str], Any]
-) -> RunConfig:
+def filled(config: RunConfig, saved: RunConfig | None) -> RunConfig:
     """The config with the sizes of `init`: a Hugging Face folder or name, or a run.
 
-    `pooling` of the segment encoder and `normalize` of the document encoder come from
-    `init` where the config says None, and so do `prompts`. `limits.segment_tokens` is
-    lowered to what `init` can read. A run that has begun keeps what it began with, which
-    is `saved`.
-    `describe` gives the `docjax.huggingface.weights.Facts` of a folder or name.
+    Pooling, normalisation and prompts come from `init` where the config says None, and
+    `limits.segment_tokens` is lowered to what `init` can read. A run that has begun keeps
+    what it began with, which is `saved`.
 
     If `init` is another kind of transformer than the config's, the config's becomes that
     kind, with its own keywords for what `init` does not decide.
@@ -42,63 +38,71 @@ def filled(
     of_run = is_run(config.init)
     if of_run or saved:
         saved = saved or read(Path(config.init), config.allow)
-        return _as_begun(config if of_run else _of_kind(config, saved), saved)
-    facts = describe(config.init)
-    segment = _segment(config.encoder)
+        return _as_begun(config, saved, of_run)
+    facts = weights.describe(config.init)
+    segment = config.segment
     module = config.encoder.built.inner_segment
     if type(module) is not facts.family.module:
         segment = _as_kind(segment, module, config.init, facts.family.module)
-    sizes = {k: v for k, v in facts.keywords.items() if k in decided()}
-    if "pooling" in segment and segment["pooling"] is None:
-        sizes["pooling"] = facts.pooling
     _log_pooling(config, segment, facts)
-    _log_left_out(config.init, facts)
-    encoder = _with_segment(config.encoder, segment | sizes)
-    encoder = _normalized(encoder, facts)
-    return dataclasses.replace(
+    words = document_prompt(facts.prompts, facts.default_prompt_name)
+    filled_config = _completed(
         config,
-        encoder=encoder,
-        limits=_limits(config, facts),
-        prompts=_prompts(config, facts),
+        segment | _sizes(facts.keywords),
+        pooling=facts.pooling,
+        normalize=facts.normalize,
+        most=facts.max_tokens,
+        prompts=Prompts(words, facts.prompts.get("query", "")),
     )
+    _tell(filled_config, config.limits.segment_tokens, facts)
+    return filled_config
+
+
+def _completed(
+    config: RunConfig,
+    segment: dict[str, Any],
+    pooling: str | None,
+    normalize: bool | None,
+    most: int,
+    prompts: Prompts,
+) -> RunConfig:
+    """The config with this segment encoder, whose segments have at most `most` tokens,
+    and with the rest where the config says None."""
+    if segment.get("pooling", "") is None:
+        segment["pooling"] = pooling
+    config = config.with_segment(segment)
+    document = config.encoder.keywords["document"]
+    if document.get("normalize", False) is None:
+        config = config.with_encoder(document=document | {"normalize": normalize})
+    tokens = min(config.limits.segment_tokens, most)
+    limits = dataclasses.replace(config.limits, segment_tokens=tokens)
+    prompts = config.prompts.filled(prompts)
+    return dataclasses.replace(config, limits=limits, prompts=prompts)
 
 
 def _log_pooling(config: RunConfig, segment: Mapping[str, Any], facts: Any) -> None:
     """Says where the pooling is a guess, and where it is not that of `init`."""
-    field = "encoder.segment.pooling"
-    if "encoder" in config.encoder.keywords["segment"]:
-        field = "encoder.segment.encoder.pooling"
+    field = "encoder.segment.encoder" if config.has_towers else "encoder.segment"
     pooling = segment.get("pooling", facts.pooling)
     if pooling is None and not facts.says_pooling:
         logging.warning(
             "init %s does not say how the vectors of tokens become one vector: docjax "
-            "takes their mean; if it was trained otherwise, set --config.%s=first",
+            "takes their mean; if it was trained otherwise, set --config.%s.pooling=first",
             *(config.init, field),
         )
     if pooling not in (None, facts.pooling) and facts.says_pooling:
         logging.info(
-            "%s is %r, but init %s pools by %r: --config.%s=%s does so too",
+            "%s.pooling is %r, but init %s pools by %r: --config.%s.pooling=%s does "
+            "so too",
             *(field, pooling, config.init, facts.pooling, field, facts.pooling),
-        )
-
-
-def _log_left_out(init: str, facts: Any) -> None:
-    if facts.others:
-        logging.warning(
-            "init %s is an export, of which a run takes the segment encoder only, "
-            "without %s: give the run that it was made of to keep them",
-            *(init, " and ".join(facts.others)),
         )
 
 
 def _as_kind(
     segment: Mapping[str, Any], module: Any, init: str, kind: type
 ) -> Mapping[str, Any]:
-    """The config of a segment encoder for another class, without the sizes.
-
-    Raises:
-      UserError: if the classes differ in more than sizes.
-    """
+    """The config of a segment encoder for another class, without the sizes. Raises
+    UserError if the classes differ in more than sizes."""
     name = f"{kind.__module__}.{kind.__name__}"
     kept = _without_sizes(segment)
     lacking = sorted(set(kept) - set(kind.__dataclass_fields__))
@@ -115,87 +119,55 @@ def _as_kind(
     return {"fn": name} | kept
 
 
+def _sizes(segment: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords of a segment encoder that `init` decides."""
+    return {k: v for k, v in segment.items() if k in decided()}
+
+
 def _without_sizes(segment: Mapping[str, Any]) -> dict[str, Any]:
     """The keywords of a segment encoder that `init` does not decide."""
     return {k: v for k, v in segment.items() if k not in ("fn", *decided())}
 
 
-def _of_kind(config: RunConfig, saved: RunConfig) -> RunConfig:
-    """The config with the kind of transformer that `init` gave the run."""
-    ours, kind = _segment(config.encoder), _segment(saved.encoder)["fn"]
-    if ours["fn"] == kind:
-        return config
-    encoder = _with_segment(config.encoder, {"fn": kind} | _without_sizes(ours))
-    return dataclasses.replace(config, encoder=encoder)
+def _as_begun(config: RunConfig, saved: RunConfig, is_init: bool) -> RunConfig:
+    """The config with the facts of the run `init`, or with those that it began with."""
+    ours, theirs = config.segment, saved.segment
+    if ours["fn"] != theirs["fn"]:
+        if is_init:  # it does not fit, which is told later
+            return config
+        ours = {"fn": theirs["fn"]} | _without_sizes(ours)
+    return _completed(
+        config,
+        ours | _sizes(theirs),
+        pooling=theirs.get("pooling"),
+        normalize=saved.encoder.keywords["document"].get("normalize"),
+        most=saved.limits.segment_tokens,
+        prompts=saved.prompts,
+    )
 
 
-def _as_begun(config: RunConfig, saved: RunConfig) -> RunConfig:
-    """The config with the facts that a run began with."""
-    ours, theirs = _segment(config.encoder), _segment(saved.encoder)
-    if ours["fn"] != theirs["fn"]:  # a run `init` that does not fit, told later
-        return config
-    sizes = {key: value for key, value in theirs.items() if key in decided()}
-    if ours.get("pooling", "") is None:
-        sizes["pooling"] = theirs["pooling"]
-    encoder = _with_segment(config.encoder, ours | sizes)
-    document = encoder.keywords["document"]
-    if document.get("normalize", False) is None:
-        normalize = saved.encoder.keywords["document"].get("normalize")
-        encoder = encoder.with_keywords(document=document | {"normalize": normalize})
-    most = min(config.limits.segment_tokens, saved.limits.segment_tokens)
-    limits = dataclasses.replace(config.limits, segment_tokens=most)
-    prompts = config.prompts.filled(saved.prompts)
-    return dataclasses.replace(config, encoder=encoder, limits=limits, prompts=prompts)
-
-
-def _segment(encoder: Part) -> Mapping[str, Any]:
-    """The config of the segment encoder; with towers, of the encoder inside."""
-    segment = encoder.keywords["segment"]
-    return segment.get("encoder", segment)
-
-
-def _with_segment(encoder: Part, segment: Mapping[str, Any]) -> Part:
-    outer = encoder.keywords["segment"]
-    if "encoder" in outer:
-        segment = outer | {"encoder": segment}
-    return encoder.with_keywords(segment=segment)
-
-
-def _normalized(encoder: Part, facts: Any) -> Part:
-    document = encoder.keywords["document"]
-    if "normalize" not in document or document["normalize"] is not None:
-        return encoder
-    return encoder.with_keywords(document=document | {"normalize": facts.normalize})
-
-
-def _prompts(config: RunConfig, facts: Any) -> Prompts:
-    """The prompts of the config, else those of `init`.
-
-    Raises:
-      UserError: for prompts that the mean of a segment's tokens has to leave out.
-    """
-    words = document_prompt(facts.prompts, facts.default_prompt_name)
-    given = Prompts(words, facts.prompts.get("query", ""))
-    prompts = config.prompts.filled(given)
-    if prompts.by_name() and not facts.include_prompt:
+def _tell(config: RunConfig, asked: int, facts: Any) -> None:
+    """Logs what a folder has beside its segment encoder, and the prompts and the length
+    that it decided, where the config `asked` for so many tokens. Raises UserError for
+    prompts that the mean of a segment's tokens has to leave out."""
+    given = config.prompts.by_name()
+    if given and not facts.include_prompt:
         raise UserError(
             f"init {config.init} leaves prompts out of the mean of a segment's tokens, "
             "which training does not: set --config.prompts.document= and "
             "--config.prompts.query= to train without prompts"
         )
-    for name, prompt in prompts.by_name().items():
+    for name, prompt in given.items():
         logging.info("each %s has the prompt %r", name, prompt)
-    return prompts
-
-
-def _limits(config: RunConfig, facts: Any) -> Any:
-    limits = config.limits
-    if limits.segment_tokens > facts.max_tokens:
+    tokens = config.limits.segment_tokens
+    if tokens < asked:
         logging.info(
             "limits.segment_tokens is %d, as init %s asks, not %d",
-            facts.max_tokens,
-            config.init,
-            limits.segment_tokens,
+            *(tokens, config.init, asked),
         )
-        return dataclasses.replace(limits, segment_tokens=facts.max_tokens)
-    return limits
+    if facts.others:
+        logging.warning(
+            "init %s is an export, of which a run takes the segment encoder only, "
+            "without %s: give the run that it was made of to keep them",
+            *(config.init, " and ".join(facts.others)),
+        )

@@ -9,6 +9,7 @@ that training reads as two units have files of their own.
 import dataclasses
 import functools
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +24,7 @@ from docjax.data.halved import Halved
 from docjax.data.segment_batches import first_units
 from docjax.data.segments import OneEach, segments
 from docjax.data.subset import Subset
-from docjax.encoders.document import DocumentEncoder, fresh_params
+from docjax.encoders.document import DocumentEncoder, param_shapes
 from docjax.encoders.pooling import Mean
 from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
@@ -63,19 +64,22 @@ def with_vectors(prepared: Prepared) -> Prepared:
     """
     if not reads_once(prepared):
         return prepared
-    corpora = {DOCUMENT: _read_first(prepared), QUERY: prepared.queries}
     readers = _readers(prepared)
     if prepared.samples:
-        _log_duration(prepared, corpora[DOCUMENT], readers[DOCUMENT])
-    corpus, queries = (
-        corpora[kind] and _read_corpus(corpora[kind], reader)
-        for kind, reader in readers.items()
-    )
-    prepared = prepared.changed(corpus=corpus, queries=queries)
-    if not prepared.halved:
-        return prepared
-    halved = dataclasses.replace(prepared.halved, corpus=corpus)
-    return prepared.changed(halved=_read_corpus(halved, readers[DOCUMENT]))
+        _log_duration(prepared, readers[DOCUMENT])
+    return _filled(prepared, lambda part, kind: _read_corpus(part, readers[kind]))
+
+
+def _filled(prepared: Prepared, read: Callable[[Part, str], Any]) -> Prepared:
+    """The run with vectors in its documents, their halves and its queries; `read` gives
+    a corpus of one kind its vectors."""
+    corpus = read(_read_first(prepared), DOCUMENT)
+    queries, halved = prepared.queries, prepared.halved
+    if queries:
+        queries = read(queries, QUERY)
+    if halved:
+        halved = read(dataclasses.replace(halved, corpus=corpus), DOCUMENT)
+    return prepared.changed(corpus=corpus, queries=queries, halved=halved)
 
 
 def reads_once(prepared: Prepared) -> bool:
@@ -134,39 +138,32 @@ def with_stand_ins(prepared: Prepared) -> Prepared:
     """
     if not reads_once(prepared):
         return prepared
-    parts = {
-        "corpus": _read_first(prepared),
-        "queries": prepared.queries,
-        "halved": prepared.halved,
-    }
     width = vector_width(prepared.encoder)
     row = np.random.default_rng(0).normal(size=(1, width)).astype(np.float32)
-    corpora = {
-        name: part.with_vectors(np.broadcast_to(row, (len(part.lengths), width)))
-        for name, part in parts.items()
-        if part
-    }
-    return prepared.changed(**corpora)
+    stand_in = lambda part, _: part.with_vectors(
+        np.broadcast_to(row, (len(part.lengths), width))
+    )
+    return _filled(prepared, stand_in)
 
 
 def vector_width(encoder: DocumentEncoder) -> int:
     """The numbers of a segment's vector; nothing is computed."""
-    one = jnp.ones(1, jnp.int32)
-
-    def vector() -> jax.Array:
-        params = {"params": fresh_params(encoder, 0)}
-        inputs = one[:, None], one, jnp.zeros((1, 2), jnp.int32), None
-        tower = encoder.tower(DOCUMENT)
-        return encoder.apply(params, *inputs, tower, method="segments")
-
-    return jax.eval_shape(vector).shape[-1]
+    one, tower = jnp.ones(1, jnp.int32), encoder.tower(DOCUMENT)
+    inputs = one[:, None], one, jnp.zeros((1, 2), jnp.int32), None
+    segments = lambda params: encoder.apply(
+        {"params": params}, *inputs, tower, method="segments"
+    )
+    return jax.eval_shape(segments, param_shapes(encoder)).shape[-1]
 
 
-def _log_duration(prepared: Prepared, corpus: Part, reader: _Reader) -> None:
-    """Logs how long the encoder reads, if it has something to read of `corpus` or of the
-    halves."""
-    parts = corpus, prepared.halved
-    unread = [part for part in parts if part and not _has_vectors(part, reader)]
+def _log_duration(prepared: Prepared, reader: _Reader) -> None:
+    """Logs how long the encoder reads documents and halves, unless it has read them."""
+    corpus = _read_first(prepared)
+    unread = [
+        part
+        for part in (corpus, prepared.halved)
+        if part and not all(_path(part, each).exists() for each in _parts(reader))
+    ]
     if not unread:
         return
     tokens = sum(int(part.lengths.sum()) for part in unread)
@@ -176,9 +173,7 @@ def _log_duration(prepared: Prepared, corpus: Part, reader: _Reader) -> None:
     logging.info(
         "the frozen encoder reads %s tokens of %s documents in about %s, before the "
         "first step",
-        f"{tokens:,}",
-        f"{len(corpus):,}",
-        duration.shown(seconds),
+        *(f"{tokens:,}", f"{len(corpus):,}", duration.shown(seconds)),
     )
 
 
@@ -187,10 +182,6 @@ def _path(corpus: Part, reader: _Reader) -> Path:
     rows = "" if isinstance(corpus, Corpus) else f" {corpus.rows.tolist()}"
     whole = " whole" if isinstance(corpus, Subset) else ""
     return corpus.folder / f"vectors-{_name(reader, whole + rows)}.npy"
-
-
-def _has_vectors(corpus: Part, reader: _Reader) -> bool:
-    return all(_path(corpus, part).exists() for part in _parts(reader))
 
 
 def _read_corpus(corpus: Part, reader: _Reader) -> Corpus | Halved:

@@ -3,9 +3,7 @@
 import functools
 import itertools
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from docjax.errors import UserError
 from docjax.huggingface import files
@@ -20,20 +18,17 @@ def check(config: RunConfig) -> None:
 
     A run calls it when one thing is missing, so that others need no further try.
     """
-    checks = [_weights, _files, _documents]
+    checks = [_weights, RunConfig.files, _documents]
     checks += [functools.partial(_task_file, name) for name in config.tasks]
-    reasons = [reason for each in checks if (reason := _reason(each, config))]
+    reasons = []
+    for each in checks:
+        try:
+            each(config)
+        except UserError as error:
+            reasons.append(str(error))
     if len(reasons) > 1:
         numbered = (f"({i}) {reason}" for i, reason in enumerate(reasons, 1))
         raise UserError(f"the run lacks {len(reasons)} things: {'; '.join(numbered)}")
-
-
-def _reason(check: Callable[[RunConfig], Any], config: RunConfig) -> str:
-    try:
-        check(config)
-    except UserError as error:
-        return str(error)
-    return ""
 
 
 def _weights(config: RunConfig) -> None:
@@ -50,12 +45,6 @@ def _weights(config: RunConfig) -> None:
             raise UserError(
                 f"{error}; {download}for another encoder: --config.init=FOLDER"
             ) from None
-
-
-def _files(config: RunConfig) -> None:
-    config.examples.built.files()
-    if config.reads_views:
-        config.views.built.files()
 
 
 def _documents(config: RunConfig) -> None:

@@ -56,7 +56,7 @@ class Metrics:
         else:
             self._bar.set_postfix_str(shown)
         if self._events:
-            _add_event(self._events, line)
+            _add_event(self._events, step, metrics)
 
     def tick(self, step: int) -> None:
         """Moves the bar to `step`."""
@@ -103,15 +103,10 @@ def _events(run: Path):
     return EventFileWriter(str(run / "tensorboard"))
 
 
-def _add_event(writer, line: Mapping[str, float]) -> None:
+def _add_event(writer, step: int, metrics: Mapping[str, float]) -> None:
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
 
-    values = [
-        Summary.Value(tag=name, simple_value=value)
-        for name, value in line.items()
-        if name != "step"
-    ]
-    event = Event(wall_time=time.time(), step=int(line["step"]))
-    event.summary.CopyFrom(Summary(value=values))
-    writer.add_event(event)
+    values = [Summary.Value(tag=n, simple_value=float(metrics[n])) for n in metrics]
+    summary = Summary(value=values)
+    writer.add_event(Event(wall_time=time.time(), step=step, summary=summary))

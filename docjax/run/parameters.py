@@ -1,7 +1,7 @@
 """The parameters of a run, at its start and at its end."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +72,7 @@ def _from_folder(init: str, encoder: DocumentEncoder) -> dict[str, Any]:
     """The parameters of a Hugging Face segment encoder, in every tower, by path."""
     module = encoder.inner_segment
     loaded = weights.load(init, masked_lm=module.masked_lm)
-    mismatches = [
-        f"{key} {getattr(module, key, None)!r} (init has {value!r})"
-        for key, value in loaded.keywords.items()
-        if key not in TRAINING and getattr(module, key, None) != value
-    ]
+    mismatches = _mismatches(module, loaded.keywords)
     if mismatches or not isinstance(module, loaded.family.module):
         raise UserError(
             f"init {init} does not fit encoder.segment {type(module).__name__}: "
@@ -104,19 +100,13 @@ def _from_run(
             f"{' and '.join(towers)}, but encoder.segment has "
             f"{' and '.join(names) or 'none'}; give a run with the same towers"
         )
-    pairs = {
-        "segment": (encoder.inner_segment, init_encoder.inner_segment),
-        "document": (encoder.document, init_encoder.document),
-    }
-    mismatches = [
-        f"{part}.{field.name} {ours!r} (init has {theirs!r})"
-        for part, (module, init_module) in pairs.items()
-        for field in dataclasses.fields(module)
-        if field.name not in TRAINING
-        for ours in [getattr(module, field.name)]
-        for theirs in [getattr(init_module, field.name, None)]
-        if ours != theirs
-    ]
+    mismatches = []
+    for part in ("inner_segment", "document"):
+        module, init_module = getattr(encoder, part), getattr(init_encoder, part)
+        names = [field.name for field in dataclasses.fields(module)]
+        theirs = {name: getattr(init_module, name, None) for name in names}
+        label = part.removeprefix("inner_")
+        mismatches += [f"{label}.{text}" for text in _mismatches(module, theirs)]
     if mismatches:
         raise UserError(
             f"init {run} does not fit the encoder: {', '.join(mismatches)}; "
@@ -131,6 +121,16 @@ def _from_run(
         for path, array in flatten_dict(loaded, sep="/").items()
         if path in known and not path.startswith("head/")
     }
+
+
+def _mismatches(module: Any, theirs: Mapping[str, Any]) -> list[str]:
+    """The fields of `theirs` that the module has otherwise, each with both values."""
+    ours = {name: getattr(module, name, None) for name in theirs}
+    return [
+        f"{name} {ours[name]!r} (init has {value!r})"
+        for name, value in theirs.items()
+        if name not in TRAINING and ours[name] != value
+    ]
 
 
 def _towers(encoder: DocumentEncoder) -> tuple[str, ...]:

@@ -145,8 +145,7 @@ class Part:
 def read_part(node: Any, path: str, allow: Sequence[str] = ()) -> Part:
     """The part in the field `path` of a config.
 
-    Args:
-      allow: prefixes of names outside of docjax that the caller allows.
+    allow: prefixes of names outside of docjax that the caller allows.
 
     Raises:
       UserError: for a part that cannot be built, or that the field does not take.
@@ -194,9 +193,7 @@ def _around_optax(node: Mapping, allow: Sequence[str], path: str) -> Callable:
 
 def _with_masks(node: Any, allow: Sequence[str], path: str) -> Any:
     """The node of an optimizer, and of those inside of it, with masks of what decays.
-
-    Raises UserError for weight decay that no mask keeps from biases and layer norms.
-    """
+    Raises UserError for weight decay that no mask keeps from biases and layer norms."""
     if not isinstance(node, Mapping) or "fn" not in node:
         return node
     node = {key: _with_masks(x, allow, f"{path}.{key}") for key, x in node.items()}

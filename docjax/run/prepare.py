@@ -16,9 +16,9 @@ from absl import logging
 from docjax.data.halved import MOST as MOST_HALVED
 from docjax.data.halved import Halved
 from docjax.data.prompts import prompted
-from docjax.data.tokenizer import Tokenizer, check_fits, load_tokenizer
+from docjax.data.tokenizer import check_fits
 from docjax.errors import UserError
-from docjax.huggingface import files, weights
+from docjax.huggingface import files
 from docjax.objectives.facts import facts_of
 from docjax.parts import outside
 from docjax.run import continued, corpora, fields, from_data, from_init, lacking
@@ -46,7 +46,7 @@ def prepare(config: Any, run: Path) -> Prepared:
         lacking.check(config)
         raise
     _make(run)
-    tokenizer = corpora.tokenizer(config, run, saved is not None, _tokenizer_of)
+    tokenizer = corpora.tokenizer(config, run, saved is not None)
     config = from_data.fill_vocabulary(config, tokenizer.vocabulary)
     continued.check_same(config, run, saved)
     vocabulary = config.encoder.built.segment.vocabulary
@@ -64,13 +64,11 @@ def prepare(config: Any, run: Path) -> Prepared:
         queries=corpora.queries(config, run, of_queries),
         classes=classes,
         encoder=config.encoder.built,
-        graph=config.graph and config.graph.built,
-        cutter=config.segments.built,
         begun=saved is not None,
     )
     _check_splits(prepared)
     config = from_data.fill_branch(config, saved, corpus, prepared.trained_on)
-    prepared = _with_config(prepared, config)
+    prepared = prepared.changed(config=config, encoder=config.encoder.built)
     config = from_data.fill_batch(config, saved, lambda: len(prepared.examples))
     special, reads_queries = prepared.frames[DOCUMENT].special, bool(prepared.queries)
     config = from_data.fill_microbatch(config, saved, special, reads_queries)
@@ -79,12 +77,6 @@ def prepare(config: Any, run: Path) -> Prepared:
     if jax.process_index() == 0:
         json_file.write(run / "config.json", prepared.config.to_json())
     return prepared
-
-
-def _with_config(prepared: Prepared, config: RunConfig) -> Prepared:
-    """The run with the encoder and the graph of another config."""
-    graph = config.graph and config.graph.built
-    return prepared.changed(config=config, encoder=config.encoder.built, graph=graph)
 
 
 def _make(run: Path) -> None:
@@ -105,7 +97,7 @@ def checked(config: RunConfig, run: Path, saved: RunConfig | None) -> RunConfig:
       UserError: for a mistake in a field, and for parts that cannot be trained.
     """
     config = dataclasses.replace(config, init=_pinned(config.init, run))
-    config = from_init.filled(config, saved, weights.describe).with_facts()
+    config = from_init.filled(config, saved).with_facts()
     continued.check_compared(config)
     if saved is None:
         continued.check_encoder(config)
@@ -128,12 +120,6 @@ def _tell_similarity(config: RunConfig) -> None:
         )
 
 
-def _tokenizer_of(init: str) -> Tokenizer:
-    """The tokenizer of a Hugging Face folder or name."""
-    facts = weights.describe(init)
-    return load_tokenizer(facts.folder, facts.lowercase)
-
-
 def _pinned(init: str | None, run: Path) -> str | None:
     """`init`; a hub name becomes NAME@COMMIT, the commit that this run began with."""
     path = run / "config.json"
@@ -148,13 +134,18 @@ def _halved(prepared: Prepared) -> Halved | None:
 
     They do not depend on the seed, so that runs on one corpus can share their vectors.
     """
-    _log_reach(prepared)
+    rows, count = prepared.learnt_from, len(prepared.trained_on)
+    if len(prepared.in_reach) < count:
+        logging.info(
+            "the steps learn from %d of %d training documents, evenly spread, because "
+            "they cannot read all",
+            *(len(rows), count),
+        )
     tokens = prepared.config.reads_views and prepared.config.views.built.halve_from
     if not tokens:
         return None
     most = MOST_HALVED if prepared.is_read_once else None
     halved = Halved.of(prepared.corpus, prepared.in_reach, tokens, most)
-    rows = prepared.learnt_from
     single = rows[prepared.corpus.counts[rows] == 1]
     in_two = int(np.isin(single, halved.rows).sum())
     logging.info(
@@ -165,31 +156,11 @@ def _halved(prepared: Prepared) -> Halved | None:
     return halved
 
 
-def _log_reach(prepared: Prepared) -> None:
-    """Says how many documents the steps learn from, if they cannot read all."""
-    rows, count = prepared.learnt_from, len(prepared.trained_on)
-    if len(prepared.in_reach) < count:
-        logging.info(
-            "the steps learn from %d of %d training documents, evenly spread, because "
-            "they cannot read all",
-            *(len(rows), count),
-        )
-
-
 def _check_splits(prepared: Prepared) -> None:
-    """Checks that there are documents to train on; warns of splits without a name in
-    the config.
-
-    A transductive run trains on all documents all the same.
-
-    Raises:
-      UserError: if no document is left to train on.
-    """
-    config = prepared.config
-    known = {None, *dataclasses.asdict(config.splits).values()}
-    counts = Counter(split for split in prepared.corpus.splits if split not in known)
+    """Warns of splits without a name in the config, whose documents a transductive run
+    trains on all the same. Raises UserError if there are no documents to train on."""
+    config, sizes = prepared.config, Counter(prepared.corpus.splits)
     if not len(prepared.trained_on):
-        sizes = Counter(prepared.corpus.splits)
         there = ", ".join(f"{split!r} ({count})" for split, count in sizes.items())
         field = "--config.holdout"
         whole = """='{"fn": "docjax.data.splits.holdout", "of": SPLIT}'"""
@@ -200,10 +171,11 @@ def _check_splits(prepared: Prepared) -> None:
             f"no document is in the split {config.splits.train!r}, but in {there}: set "
             f"--config.splits.train, or {mend}"
         )
-    for split, count in counts.items():
-        logging.warning(
-            "%d documents are in the split %r: %s; set --config.splits",
-            count,
-            split,
-            "in no task" if config.transductive else "not used",
-        )
+    known = {None, *dataclasses.asdict(config.splits).values()}
+    for split, count in sizes.items():
+        if split not in known:
+            use = "in no task" if config.transductive else "not used"
+            logging.warning(
+                "%d documents are in the split %r: %s; set --config.splits",
+                *(count, split, use),
+            )

@@ -52,8 +52,6 @@ class Prepared:
     queries: Corpus | None  # None if the examples have no queries
     classes: list[str]
     encoder: DocumentEncoder
-    graph: GraphBuilder | None
-    cutter: SegmentCutter
     begun: bool = False  # training had begun in an earlier start of the run
     halved: Halved | None = None  # what training reads as two units, if the views ask
 
@@ -76,6 +74,14 @@ class Prepared:
             seed=self.config.seed,
         )
         return self.config.examples.built.among(known)
+
+    @property
+    def graph(self) -> GraphBuilder | None:
+        return self.config.graph and self.config.graph.built
+
+    @property
+    def cutter(self) -> SegmentCutter:
+        return self.config.segments.built
 
     @functools.cached_property
     def tasks(self) -> Mapping[str, Task]:

@@ -13,26 +13,25 @@ from absl import logging
 
 from docjax.data import graphs
 from docjax.data.records import full_text
-from docjax.data.segments import segments
 from docjax.data.vocabulary import Vocabulary, vocabulary
 from docjax.errors import UserError
-from docjax.explain import figures, run_page
+from docjax.explain import figures, run_page, similarity_maps
 from docjax.huggingface import docjax_json
 from docjax.model import compare as comparison
 from docjax.model.document_model import DocumentModel
 from docjax.model.load import load
-from docjax.run import baselines, metrics, similarity_report, task_report
+from docjax.run import baselines, metrics, task_report
 from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
 from docjax.storage import json_file
 from docjax.types import (
     AFTER,
     BEFORE,
-    DOCUMENT,
     Document,
     EncoderOfWords,
     Section,
     TaskData,
+    TaskOfPairs,
 )
 
 Data = Callable[[Any], TaskData]  # parameters -> the run's documents, encoded with them
@@ -42,6 +41,7 @@ MAP = 1000  # the most documents in a t-SNE panel
 WORDS, NEAREST = 12, 8  # words on the page, and the nearest words of each
 EXPLAINED = 3  # documents whose attention is shown
 NODES = 30  # segments of such a document
+PAIRS = 3  # similar pairs of documents whose maps are shown
 
 
 def write(
@@ -55,8 +55,7 @@ def write(
     """Writes `report/index.html` and the figures of a run that ended with `params`.
 
     Args:
-      data: encodes the run's documents with some parameters.
-      plain: the documents with the vectors of `init` alone (`scoring.plain_data`).
+      plain: what `scoring.plain_data` gives.
       made_with: the command that made the run; the page shows this command.
       retrieval: what `docjax.run.retrieval_report` has gathered.
     """
@@ -64,6 +63,7 @@ def write(
     lines, sample = metrics.read(prepared.run), _sample(prepared)
     texts, shown = _texts(prepared, sample)
     scores = _scores(prepared, lines, texts, plain)
+    others = set(prepared.tasks).difference(each.task for each in retrieval)
     return run_page.write(
         prepared.run,
         run_page.Report(
@@ -77,7 +77,7 @@ def write(
             attention=_or_none(_attention, prepared, figures_dir, params, shown) or (),
             words=_words(prepared, params),
             retrieval=retrieval,
-            tables=_tables(prepared, scores, retrieval, figures_dir),
+            tables=task_report.of_run(prepared.config, others, scores, figures_dir),
             maps=_or_none(_maps, prepared, data, params, figures_dir) or {},
             export=_or_none(_export, prepared.run, prepared.config.allow),
             commands={"This run was made with": made_with} if made_with else {},
@@ -110,11 +110,9 @@ def _texts(
     The documents to explain are those in `sample` with the most sections and at most
     NODES segments, or the shortest if all have more segments.
     """
-    chosen, texts = set(map(int, sample)), {}
+    chosen, texts = set(sample), {}
     shown: list[tuple[tuple[int, int], Document]] = []
-    scored = {
-        row for part in ("train", "test") for row in prepared.scored(part).tolist()
-    }
+    scored = {*prepared.scored("train"), *prepared.scored("test")}
     for row, document in enumerate(prepared.documents()):
         if row in scored:
             texts[row] = full_text(document)
@@ -129,18 +127,16 @@ def _texts(
 
 def _scores(prepared: Prepared, lines, texts, plain) -> dict[str, dict[str, float]]:
     """Task metrics before and after training, and of what a user has without it."""
-    evaluations = [
-        (line["step"], {k: v for k, v in line.items() if k.startswith("eval/")})
-        for line in lines
-    ]
-    evaluations = [(step, values) for step, values in evaluations if values]
-    scores = {}
-    if evaluations and evaluations[0][0] == 0:
-        scores[BEFORE] = evaluations[0][1]
-    if evaluations:
-        scores[AFTER] = evaluations[-1][1]
-        scores |= _baselines(prepared, texts, plain)
-    return scores
+    evaluations = []
+    for line in lines:
+        values = {name: v for name, v in line.items() if name.startswith("eval/")}
+        if values:
+            evaluations.append((line["step"], values))
+    if not evaluations:
+        return {}
+    step, first = evaluations[0]
+    start = {BEFORE: first} if step == 0 else {}
+    return start | {AFTER: evaluations[-1][1]} | _baselines(prepared, texts, plain)
 
 
 def _baselines(
@@ -157,20 +153,6 @@ def _baselines(
     path = prepared.run / "baselines.json"
     tasks = {name: task for name, task in prepared.tasks.items() if task.on_baselines}
     return baselines.baselines(path, tasks, parts, plain)
-
-
-def _tables(
-    prepared: Prepared,
-    scores: Mapping[str, Mapping[str, float]],
-    retrieval: Sequence[run_page.Retrieval],
-    folder: Path,
-) -> list[run_page.Shown]:
-    """The tables of the tasks that `retrieval` does not show."""
-    apart = {each.task for each in retrieval}
-    tasks = {name: task for name, task in prepared.tasks.items() if name not in apart}
-    given = task_report.published(prepared.config.report.published, prepared.tasks)
-    given = {name: rows for name, rows in given.items() if name in tasks}
-    return task_report.shown(task_report.tables(tasks, scores, given), folder)
 
 
 def _helped(prepared: Prepared, scores: Mapping[str, Mapping[str, float]]) -> str:
@@ -195,16 +177,16 @@ def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
     limits = prepared.config.limits
     padding = [line["data/padding"] for line in lines if "data/padding" in line]
     parts = {}
-    for part, cap in (("train", "training_units"), ("test", "inference_segments")):
-        limit, rows = getattr(limits, cap), prepared.rows(part)
+    caps = {"train": limits.training_units, "test": limits.inference_segments}
+    for part, limit in caps.items():
+        rows, piece = prepared.rows(part), "units"
         counts = prepared.corpus.counts[rows]
         parts[part] = {
             "documents": len(rows),
             "words": int(prepared.corpus.words[rows].sum()),
             "units": int(counts.sum()),
         }
-        piece = "units"
-        if cap == "inference_segments" and not prepared.cutter.one_each:
+        if part == "test" and not prepared.cutter.one_each:
             piece, counts = "segments", _segment_counts(prepared, rows)
         cut = np.maximum(counts - limit, 0) if limit else counts * 0
         parts[part] |= {
@@ -224,11 +206,8 @@ def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
 
 def _segment_counts(prepared: Prepared, rows: np.ndarray) -> np.ndarray:
     """The number of segments of each document as evaluation cuts it, without a cap."""
-    frame = prepared.frames[DOCUMENT]
-    documents = (
-        segments(prepared.corpus[row], prepared.cutter, frame) for row in rows.tolist()
-    )
-    return np.array([len(document) for document in documents], int)
+    units = (prepared.corpus[row] for row in rows.tolist())
+    return np.array([len(prepared.all_segments(each)) for each in units], int)
 
 
 def _curves(prepared: Prepared, path: Path, lines) -> Path:
@@ -260,10 +239,17 @@ def _map(prepared: Prepared, data: Data, folder: Path, params, sample, texts) ->
 
 
 def _maps(prepared: Prepared, data: Data, params, folder: Path) -> dict[str, Path]:
-    """Draws the similarities of the documents of a few scored pairs."""
-    own, similarities = data(params), prepared.model(params).similarities
-    documents = prepared.documents()
-    return similarity_report.maps(prepared.tasks, own, documents, similarities, folder)
+    """Draws the similarities of the documents of the first similar pairs that a task on
+    pairs scores; none without such a task. A pair stands side by side."""
+    tasks = prepared.tasks.values()
+    of_pairs = [task for task in tasks if isinstance(task, TaskOfPairs)]
+    if not of_pairs:
+        return {}
+    similar = of_pairs[0].similar(data(params), "test")[:PAIRS]
+    names = list(dict.fromkeys(name for pair in similar for name in pair))
+    chosen = {each.id: each for each in prepared.documents() if each.id in names}
+    similarities = prepared.model(params).similarities([chosen[name] for name in names])
+    return similarity_maps.write(folder / "similarities", similarities)
 
 
 def _export(run: Path, allow: Sequence[str]) -> run_page.Export | None:
@@ -294,25 +280,20 @@ def _words(prepared: Prepared, params) -> dict[str, list[str]]:
     return nearest_words(known, segment.word_vectors(params["segment"]))
 
 
-def nearest_words(
-    known: Vocabulary, vectors: Any, chosen: Sequence[str] = ()
-) -> dict[str, list[str]]:
-    """Words, each with the words whose vectors are nearest (cosine).
+def nearest_words(known: Vocabulary, vectors: Any) -> dict[str, list[str]]:
+    """Frequent and rarer words, each with the words whose vectors are nearest (cosine).
 
-    Args:
-      vectors: the words' vectors, by id.
-      chosen: words to show if they are known; empty: frequent and rarer words.
+    vectors: the words' vectors, by id.
     """
     ids = [i for i, word in enumerate(known.words) if word and word.isalpha()]
     order = sorted(ids, key=lambda i: -known.counts[i])
     names = [known.words[i] for i in order]
-    chosen = chosen or names[:: max(len(order) // (20 * WORDS), 1)][:WORDS]
-    table = comparison.unit(np.asarray(vectors)[order])
-    rows, neighbours = {name: row for row, name in enumerate(names)}, {}
-    for word in filter(rows.__contains__, chosen):
-        nearest = np.argsort(-(table @ table[rows[word]]), kind="stable")
-        closest = [row for row in nearest if row != rows[word]][:NEAREST]
-        neighbours[word] = [names[row] for row in closest]
+    table, neighbours = comparison.unit(np.asarray(vectors)[order]), {}
+    step = max(len(order) // (20 * WORDS), 1)
+    for row in range(0, len(order), step)[:WORDS]:
+        nearest = np.argsort(-(table @ table[row]), kind="stable")
+        closest = [other for other in nearest if other != row][:NEAREST]
+        neighbours[names[row]] = [names[other] for other in closest]
     return neighbours
 
 

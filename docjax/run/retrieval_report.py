@@ -24,20 +24,15 @@ def gathered(
 ) -> list[Retrieval]:
     """The tasks of a run that has ended which rank documents.
 
-    Args:
-      data: the documents of the run and its model.
-      scores: the last metrics of the run.
+    scores: the last metrics of the run.
     """
-    kept = {
-        name: task.rankings(prepared.run / name)
-        for name, task in prepared.tasks.items()
-        if isinstance(task, TaskOfRankings)
-    }
-    return [
-        _gathered(name, rankings, prepared, data, scores)
-        for name, rankings in kept.items()
-        if rankings is not None
-    ]
+    found = []
+    for name, task in prepared.tasks.items():
+        if isinstance(task, TaskOfRankings):
+            rankings = task.rankings(prepared.run / name)
+            if rankings is not None:
+                found.append(_gathered(name, rankings, prepared, data, scores))
+    return found
 
 
 def _gathered(
@@ -61,7 +56,7 @@ def _gathered(
     weights, curves = rankings.weights, rankings.curves
     return Retrieval(
         task=name,
-        tables=_tables(name, prepared, scores),
+        tables=task_report.of_run(prepared.config, [name], {AFTER: scores}, folder),
         curves=figures.weights(folder / f"fusion_{name}", weights, curves)
         if curves
         else None,
@@ -69,16 +64,6 @@ def _gathered(
         systems=rankings.systems,
         **{part: list(map(shown_query, chosen)) for part, chosen in parts.items()},
     )
-
-
-def _tables(
-    name: str, prepared: Prepared, scores: Mapping[str, Any]
-) -> list[task_report.Shown]:
-    """The tables of one task, beside what `report.published` gives."""
-    given = task_report.published(prepared.config.report.published, prepared.tasks)
-    tasks = {name: prepared.tasks[name]}
-    found = task_report.tables(tasks, {AFTER: scores}, given)
-    return task_report.shown(found, prepared.run / "figures")
 
 
 def _shown(rankings: Rankings) -> dict[str, list[RankedQuery]]:

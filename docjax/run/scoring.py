@@ -66,47 +66,42 @@ class Scoring:
         return self.ready[part]
 
     def check(self, mode: str) -> dict[str, dict[str, Task]]:
-        """What `checked` finds for a run's mode, before the run has parameters.
-
-        Raises:
-          UserError: as `checked`.
-        """
+        """What `checked` finds for a run's mode, before the run has parameters. Raises
+        UserError as `checked`."""
         validates = mode == "train" and self.prepared.config.splits.validation
         if mode != "export":
             data = self.data(param_shapes(self.prepared.encoder))
             self.checked(data, "validation" if validates else "test")
         metric = self.prepared.config.keep.built.metric
-        if mode == "train" and metric:
-            self._check_metric(metric)
-        return self.ready
-
-    def _check_metric(self, metric: str) -> None:
-        """Raises UserError if no validation document can choose the parameters."""
-        if metric.partition("/")[0] not in self.ready["validation"]:
-            split = self.prepared.config.splits.validation
+        scored = self.ready.get("validation", {})
+        if mode == "train" and metric and metric.partition("/")[0] not in scored:
             raise UserError(
-                f"keep.metric {metric!r}: no document of the split {split!r} can be scored; "
-                "give some, with labels where the task needs them, or make them of the "
-                'training documents: --config.holdout=\'{"fn": '
+                f"keep.metric {metric!r}: no document of the split {validates!r} can be "
+                "scored; give some, with labels where the task needs them, or make them "
+                'of the training documents: --config.holdout=\'{"fn": '
                 '"docjax.data.splits.holdout", "validation": 0.1}\''
             )
+        return self.ready
 
     def data(self, params: Any) -> "RunData":
         """The run's documents as tasks read them, encoded with `params`."""
-        documents = self.prepared.documents
-        model = self.prepared.model(params, self.mesh)
-        run = self.prepared.run
         return RunData(
-            model,
-            documents,
-            folder=run,
+            self.prepared.model(params, self.mesh),
+            self.prepared.documents,
+            folder=self.prepared.run,
             prepared=self.prepared,
             compared=self.compared,
         )
 
     def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
-        tasks = self.prepared.tasks
-        ready = {n: tasks[n] for n in tasks if self._is_ready(n, data, part)}
+        """The tasks that the data are enough for; warns of a task that lacks labels."""
+        ready = {}
+        for name, task in self.prepared.tasks.items():
+            try:
+                task.check(data, part)
+                ready[name] = task
+            except NoLabels as error:
+                logging.warning("task %s is left out: %s", name, error)
         if ready:
             self._log_labels(part)
         return ready
@@ -128,22 +123,11 @@ class Scoring:
                     *(scored, labelled, name),
                 )
 
-    def _is_ready(self, name: str, data: "RunData", part: str) -> bool:
-        """Whether the data are enough for a task; warns if it lacks labels."""
-        try:
-            self.prepared.tasks[name].check(data, part)
-        except NoLabels as error:
-            logging.warning("task %s is left out: %s", name, error)
-            return False
-        return True
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RunTexts(FileData):
-    """The documents of a run, in the parts that `config.splits` names.
-
-    `Prepared.scored` says which labelled documents are read.
-    """
+    """The documents of a run, in the parts that `config.splits` names; of the labelled
+    documents those that `Prepared.scored` names."""
 
     prepared: Prepared = dataclasses.field(kw_only=True)
 
@@ -189,11 +173,8 @@ class RunData(RunTexts):
         *,
         passages: bool = False,
     ) -> Iterator[Encoded]:
-        """As `FileData` does.
-
-        A document that the corpus has too, with the vectors of its segments, is not
-        read again.
-        """
+        """As `FileData` does; a document that the corpus has with the vectors of its
+        segments is not read again."""
         if not self.prepared.corpus.vectors:
             yield from super().encode_once(documents, counts, passages=passages)
             return
@@ -227,10 +208,10 @@ class RunData(RunTexts):
             rows = [self._rows.get(document.id) for document in part]
             texts = [_digest(document) for document in part]
             is_known = [
-                row is not None and self.compared.get(row) == text
+                self.compared.get(row) == text
                 for row, text in zip(rows, texts, strict=True)
             ]
-            new = [part[number] for number in np.flatnonzero(np.logical_not(is_known))]
+            new = [each for each, known in zip(part, is_known) if not known]
             cut = self.model.read(new, counts)
             for row, text, known in zip(rows, texts, is_known, strict=True):
                 if known:
@@ -331,15 +312,13 @@ def _of_run(
     """The mean of the vectors of the first `most` segments, from the run's corpus."""
     config, corpus = prepared.config, prepared.corpus
     limits = dataclasses.replace(config.limits, inference_segments=most)
+    own = _own_prompts(prepared, facts)
     segment = prepared.encoder.segment.clone(words=0)
     alone = dataclasses.replace(
         prepared,
-        config=dataclasses.replace(
-            config, limits=limits, prompts=_own_prompts(prepared, facts)
-        ),
+        config=dataclasses.replace(config, limits=limits, prompts=own, graph=None),
         corpus=corpus.with_vectors(corpus.vectors[0], rows=corpus.rows_with_vectors),
         encoder=DocumentEncoder(segment, Mean(facts.normalize)),
-        graph=None,
     )
     params = start_params(config, alone.encoder, prepared.run)
     model, documents = alone.model(params, mesh), prepared.documents

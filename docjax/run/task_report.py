@@ -5,7 +5,7 @@ Each task says which of its metrics are scores and what else it shows
 """
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from absl import logging
 
 from docjax.explain import figures
 from docjax.explain.run_page import Shown
+from docjax.run.fields import RunConfig
 from docjax.types import Drawing, Rows, Table, Task
 
 Tasks = Mapping[str, Task]
@@ -65,9 +66,7 @@ def published(given: Any, tasks: Tasks) -> Published:
 def tables(tasks: Tasks, rows: Rows, figures_of: Published) -> list[Table]:
     """The tables of all tasks. Those of one title become one, whose rows name the task.
 
-    Args:
-      rows: all metrics before and after training and of the baselines.
-      figures_of: what `published` gives.
+    rows: all metrics before and after training and of the baselines.
     """
     by_title: dict[str, dict[str, Table]] = {}
     for name, task in tasks.items():
@@ -75,6 +74,16 @@ def tables(tasks: Tasks, rows: Rows, figures_of: Published) -> list[Table]:
             for table in _tables(name, task, measured, figures_of.get(name, {})):
                 by_title.setdefault(table.title, {})[name] = table
     return [_joined(of_tasks) for of_tasks in by_title.values()]
+
+
+def of_run(
+    config: RunConfig, names: Collection[str], rows: Rows, folder: Path
+) -> list[Shown]:
+    """The tables of the tasks `names` of a run, with their figures in `folder`."""
+    tasks = {name: part.built for name, part in config.tasks.items()}
+    given = published(config.report.published, tasks)
+    chosen = {name: task for name, task in tasks.items() if name in names}
+    return shown(tables(chosen, rows, given), folder)
 
 
 def shown(found: Sequence[Table], folder: Path) -> list[Shown]:
@@ -91,10 +100,8 @@ def _chosen(
     """The metrics that the tasks choose, and those of tasks that a run had before."""
 
     def is_chosen(metric: str) -> bool:
-        for name, task in tasks.items():
-            if metric.startswith(start := f"eval/{name}/"):
-                return choose(task, metric.removeprefix(start))
-        return True
+        _, name, rest = metric.split("/", 2)
+        return name not in tasks or choose(tasks[name], rest)
 
     return {
         row: {metric: value for metric, value in values.items() if is_chosen(metric)}
@@ -131,19 +138,17 @@ def _joined(of_tasks: Mapping[str, Table]) -> Table:
     first = next(iter(of_tasks.values()))
     if len(of_tasks) == 1:
         return first
-    drawings = {name: table.drawing for name, table in of_tasks.items()}
+    drawings = {name: t.drawing for name, t in of_tasks.items() if t.drawing}
     columns = (name for table in of_tasks.values() for name in table.columns)
     return dataclasses.replace(
         first,
         rows=_with_names({name: table.rows for name, table in of_tasks.items()}),
         columns=tuple(dict.fromkeys(columns)),
-        drawing=_drawn_together({k: v for k, v in drawings.items() if v}),
+        drawing=_drawn_together(drawings) if drawings else None,
     )
 
 
-def _drawn_together(drawings: Mapping[str, Drawing]) -> Drawing | None:
-    if not drawings:
-        return None
+def _drawn_together(drawings: Mapping[str, Drawing]) -> Drawing:
     return dataclasses.replace(
         next(iter(drawings.values())),
         rows=_with_names({name: each.rows for name, each in drawings.items()}),

@@ -27,6 +27,20 @@ def test_lines_are_json_with_the_step_first(tmp_path, capsys):
     assert "step 2/10: train/loss 0.25" in captured.err
 
 
+def test_event_files_have_the_metrics_by_step(tmp_path):
+    accumulator = pytest.importorskip(
+        "tensorboard.backend.event_processing.event_accumulator"
+    )
+    log = Metrics(tmp_path, 0, 10, tensorboard=True)
+    log.write(1, {"train/loss": 0.5, "time/step_s": 2})
+    log.write(2, {"train/loss": 0.25})
+    log.close()
+    events = accumulator.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert events.Tags()["scalars"] == ["train/loss", "time/step_s"]
+    found = [(event.step, event.value) for event in events.Scalars("train/loss")]
+    assert found == [(1, 0.5), (2, 0.25)]
+
+
 def test_a_resume_drops_the_lines_after_its_checkpoint(tmp_path):
     write(tmp_path, 0, 9, *((step, {"train/loss": 1.0}) for step in range(1, 6)))
     write(tmp_path, 3, 9, (4, {"train/loss": 2.0}))

@@ -1,17 +1,23 @@
 """What a run's report gathers; its page is tested in explain/test_run_page.py."""
 
+import csv
 import json
+from unittest import mock
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import docjax
 from docjax.data.vocabulary import Vocabulary
 from docjax.run import report
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
+from docjax.run.prepared import Prepared
 from docjax.run.report import nearest_words
-from docjax.types import Document, Section
+from docjax.tasks.clustering import Clustering
+from docjax.tasks.matching import Matching
+from docjax.types import Document, Section, TaskData
 
 
 def test_nearest_words_are_those_of_the_same_direction():
@@ -21,9 +27,9 @@ def test_nearest_words_are_those_of_the_same_direction():
         np.array([0, 3, 2, 1, 9]),
     )
     vectors = np.array([[0, 0], [1, 0], [5, 1], [0, 2], [1, 0]], np.float32)
-    found = nearest_words(known, vectors, ["bank", "tin", "oil"])
-    assert found == {"bank": ["gas", "oil"], "oil": ["gas", "bank"]}
-    assert list(nearest_words(known, vectors)) == ["oil", "gas", "bank"]
+    found = nearest_words(known, vectors)
+    assert list(found) == ["oil", "gas", "bank"]
+    assert found["bank"] == ["gas", "oil"] and found["oil"] == ["gas", "bank"]
 
 
 def test_the_attention_that_is_shown_is_the_mean_of_the_last_layers_heads():
@@ -45,3 +51,31 @@ def test_a_text_without_sections_has_no_section_graph(run, tmp_path, count):
     names = ["full graph", *["section graph"] * (count > 1)]
     assert list(shown.weights) == names
     assert {len(passage.text) > 0 for passage in shown.passages} == {True}
+
+
+def maps(tiny, folder, **tasks) -> dict:
+    """The maps of six documents of two sections."""
+    texts = {name: f"{name} of a river and the sea. " * 3 for name in "abcdef"}
+    documents = [
+        Document(name, (Section(f"{name}1", text), Section(f"{name}2", text)))
+        for name, text in texts.items()
+    ]
+    prepared = mock.create_autospec(Prepared, instance=True)
+    prepared.tasks, prepared.documents.return_value = tasks, documents
+    prepared.model.return_value = docjax.load(tiny)
+    data = mock.create_autospec(TaskData, instance=True)
+    return report._maps(prepared, lambda params: data, {}, folder)
+
+
+def test_both_documents_of_a_similar_pair_stand_side_by_side(tiny, tmp_path):
+    table = tmp_path / "pairs.tsv"
+    rows = ("train a b 1", "train a c 0", "dev d b 0", "dev e c 1", "dev c b 1")
+    lines = ["split source target label", *rows]
+    table.write_text("".join(line.replace(" ", "\t") + "\n" for line in lines))
+    tasks = dict(clusters=Clustering(), matching=Matching(str(table)))
+    found = maps(tiny, tmp_path, **tasks)
+    assert set(found) == {"documents", "sections", "segments"}
+    with found["documents"].with_suffix(".csv").open() as stream:
+        names = next(csv.reader(stream))
+    assert names[1:4] == ["0 e", "1 c", "2 b"]
+    assert maps(tiny, tmp_path, clusters=Clustering()) == {}
