@@ -35,8 +35,7 @@ from benchmarks import tiny
 from benchmarks.reranker_models import PADDING, ConvKNRM, MatchPyramid, Reranker
 from docjax.data.records import full_text
 from docjax.errors import UserError
-from docjax.recipe.tfidf import tfidf
-from docjax.recipe.words import ALONE
+from docjax.recipe.words import ALONE, tfidf
 from docjax.retrieval import bm25, collection, measures, negatives
 from docjax.types import Document, Qrels, Run, Units
 

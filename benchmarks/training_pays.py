@@ -56,7 +56,7 @@ def files(data: Path, corpus: str, folder: Path) -> Path:
     parts = {
         "imdb": lambda: _sample(data),
         "gutenberg": lambda: _authors(data),
-        FIVE_GROUPS: lambda: news_texts.five_groups(_read(data / "20news.jsonl.xz")),
+        FIVE_GROUPS: lambda: news_texts.five_groups(read(data / "20news.jsonl.xz")),
     }
     make = (parts | DEBIAN).get(corpus)
     if make is None:
@@ -69,19 +69,19 @@ def files(data: Path, corpus: str, folder: Path) -> Path:
     return path
 
 
-def _read(path: Path) -> Lines:
+def read(path: Path) -> Lines:
     with lzma.open(path, "rt", encoding="utf-8") as stream:
         yield from map(json.loads, stream)
 
 
 def _sample(data: Path) -> Lines:
     """Every tenth review of IMDB."""
-    yield from list(_read(data / "imdb.jsonl.xz"))[::10]
+    yield from list(read(data / "imdb.jsonl.xz"))[::10]
 
 
 def _authors(data: Path) -> Lines:
     """Pieces of books by their author, at most 30 of a book."""
-    for book in _read(data / "gutenberg17.jsonl.xz"):
+    for book in read(data / "gutenberg17.jsonl.xz"):
         words = book["text"].split()
         pieces = [words[i : i + CHUNK] for i in range(0, len(words) - CHUNK, CHUNK)]
         author = re.split("[-_]", book["id"])[0]

@@ -145,7 +145,7 @@ def words(config: ConfigDict) -> None:
     config.microbatch = 32
     config.steps = config.checkpoint_every = 100
     config.tokenizer.train = dict(
-        fn="docjax.data.word_tokenizer.train_words", least_count=2, stop_words=False
+        fn="docjax.data.word_tokenizer.train_words", least_count=None, stop_words=False
     )
     config.limits.update(segment_tokens=1024, query_tokens=1024)
     config.encoder.segment.update(

@@ -493,6 +493,7 @@ class Kept(NamedTuple):
     params: Any
     reason: str
     metrics: dict[str, float]
+    helps: bool = True  # it was shown to be better than the start
 
 
 @runtime_checkable

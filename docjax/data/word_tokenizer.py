@@ -6,7 +6,6 @@ of its known words.
 """
 
 import functools
-import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
@@ -18,6 +17,7 @@ from docjax.data.lexicons import stop_words as read_stop_words
 from docjax.data.tokenizer import Tokenizer
 from docjax.errors import UserError
 
+FEW = 500  # with fewer documents a word of a single one may matter
 PAD = "<pad>"  # id 0; no text has it
 BREAK = "<br />"
 # What \s matches in a tokenizer; in Python's re it matches control characters too.
@@ -39,7 +39,7 @@ def train_words(
     texts: Iterable[str],
     *,
     cleaning: str = "letters",
-    least_count: int = 5,
+    least_count: int | None = 5,
     stop_words: bool = True,
     keep: Collection[str] = ("not",),
     lexicons: str | None = None,
@@ -47,6 +47,7 @@ def train_words(
     """A tokenizer of all words that occur `least_count` times, frequent words first.
 
     Args:
+      least_count: None: 2, and 1 of fewer than FEW texts.
       cleaning: what a word is, one of CLEANINGS.
       stop_words: True drops NLTK's stop words except those in `keep` (DECA's antonyms
         need "not"); False keeps all.
@@ -57,8 +58,12 @@ def train_words(
     if cleaning not in CLEANINGS:
         raise UserError(f"cleaning {cleaning!r} is not one of {', '.join(CLEANINGS)}")
     dropped = read_stop_words(lexicons) if stop_words else frozenset()
-    split_texts = (split(text, cleaning) for text in texts)
-    counts = Counter(itertools.chain.from_iterable(split_texts))
+    counts: Counter[str] = Counter()
+    number = 0
+    for number, text in enumerate(texts, start=1):
+        counts.update(split(text, cleaning))
+    if least_count is None:
+        least_count = 2 if number >= FEW else 1
     words = [
         word
         for word, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))

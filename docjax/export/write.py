@@ -30,7 +30,7 @@ from docjax.export import card, libraries, parity
 from docjax.huggingface import docjax_json, exported, files
 from docjax.huggingface.family import family_of
 from docjax.model.document_model import DocumentModel
-from docjax.model.load import in_dtype, load
+from docjax.model.load import doubt, in_dtype, load
 from docjax.parts import named
 from docjax.run import metrics
 from docjax.storage import atomic, json_file, manifest
@@ -106,6 +106,8 @@ def _filled(
     """Yields the whole export in a new folder beside `out`; removes the folder at the
     end unless it was renamed. `source` is where the model came from."""
     facts = _facts(model) | {"base": _base(source)}
+    if (run := _run(source)) and (why := doubt(run)):
+        facts["doubt"] = why
     beside = {"prefix": f".{out.name}.", "dir": out.parent}
     try:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -118,6 +118,7 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
     params = restore_params(run, shapes(parts["encoder"], source))
     parts["encoder"], params = read_by_inference(parts["encoder"], params)
     prompts, _ = configs.prompts({"prompts": config.get("prompts")}, str(source))
+    _warn(run, doubt(run))
     return _model(run, config, parts | {"params": params, "prompts": prompts})
 
 
@@ -125,6 +126,7 @@ def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
     facts = docjax_json.read(folder)
     prompts, default = configs.prompts(facts, str(folder / docjax_json.FACTS))
     parts = _built(facts, allow, folder / docjax_json.FACTS)
+    _warn(folder, facts.get("doubt", ""))
     parts["params"] = jax.device_put(exported.read_params(folder, parts["encoder"]))
     more = {
         "truncate_dim": facts.get("truncate_dim"),
@@ -133,6 +135,21 @@ def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
         "include_prompt": docjax_json.include_prompt(facts),
     }
     return _model(folder, facts, parts | more)
+
+
+def doubt(run: Path) -> str:
+    """Why a run does not know that what it keeps is better than its start; "" if it
+    does, or if it did not judge."""
+    path = run / "judgement.json"
+    judgement = json_file.read(path) if path.exists() else {}
+    return "" if judgement.get("helps", True) else judgement["reason"]
+
+
+def _warn(folder: Path, doubt: str) -> None:
+    if doubt:
+        logging.warning(
+            "%s was not shown to be better than its start: %s", folder, doubt
+        )
 
 
 def _model(folder: Path, facts: Any, parts: Mapping[str, Any]) -> DocumentModel:

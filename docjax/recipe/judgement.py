@@ -114,8 +114,14 @@ def _with_branch(judges: Judges, kept: Kept, trained: Any) -> Kept:
 def _of_start(
     prepared: Prepared, start: Any, reason: str, metrics: dict[str, float]
 ) -> Kept:
+    document = prepared.encoder.document
+    if document.words_alone:  # an untrained encoder would say nothing
+        reason = (
+            f"the run keeps only the words of the corpus, without the steps: {reason}"
+        )
+        return Kept("words", document.begin(start), reason, metrics, helps=False)
     reason = f"the run keeps its start: {reason}"
-    return Kept("start", prepared.encoder.document.plain(start), reason, metrics)
+    return Kept("start", document.plain(start), reason, metrics, helps=False)
 
 
 @dataclasses.dataclass(frozen=True)

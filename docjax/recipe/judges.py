@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from docjax.data.splits import evenly
 from docjax.model.compare import unit
 from docjax.recipe.half_scores import EXCERPT, by_deviation, confirmed, excerpts
-from docjax.recipe.tfidf import tfidf
+from docjax.recipe.words import tfidf
 from docjax.run.prepared import Prepared
 from docjax.types import DOCUMENT, Segments, Units
 

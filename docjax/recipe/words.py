@@ -6,22 +6,30 @@ encoder. So a document's vector has the names and terms of the corpus beside wha
 checkpoint knows.
 """
 
+from collections.abc import Iterable
+
 import jax
 import numpy as np
+import scipy.sparse
 from absl import logging
 from jaxtyping import Float, Int
 
 from docjax.data.corpus import Corpus
 from docjax.data.splits import evenly
+from docjax.data.tokenizer import Tokenizer
+from docjax.data.word_tokenizer import FEW
 from docjax.errors import UserError
-from docjax.recipe.tfidf import BESIDE, tfidf
 from docjax.run.fields import is_run
 from docjax.run.parameters import WORDS
 from docjax.run.prepared import Prepared
 from docjax.storage import atomic
 from docjax.storage.processes import wait
+from docjax.types import Units
 
 MOST = 100_000  # documents that are read for the table
+LEAST = 2  # documents that a word must occur in, if they are not few
+BESIDE = 1.5  # power of the idf beside a transformer, which knows frequent words
+MARKS = "\u2581\u0120# "  # of tokenizers, at the beginning of a token
 ALONE = 1.0  # power of the idf of words that stand alone
 
 
@@ -37,9 +45,11 @@ def fit(prepared: Prepared, held_out: Int[np.ndarray, " j"]) -> None:
     # Words of another config may lie there.
     if jax.process_index() == 0 and not (prepared.begun and path.exists()):
         rows = np.setdiff1d(prepared.trained_on, held_out)
-        alone = prepared.encoder.document.words_alone
-        sizes = segment.vocabulary, rows, segment.words
-        table = fitted(prepared.corpus, *sizes, alone)
+        table = fitted(
+            *(prepared.corpus, segment.vocabulary, rows, segment.words),
+            alone=prepared.encoder.document.words_alone,
+            unspecific=unspecific(prepared.tokenizer) if len(rows) < FEW else None,
+        )
         # Words of a prompt would count in every text, so their vectors are zero.
         prompts = [frame.prefix for frame in prepared.frames.values()]
         table[np.concatenate(prompts)] = 0
@@ -47,12 +57,35 @@ def fit(prepared: Prepared, held_out: Int[np.ndarray, " j"]) -> None:
     wait("words")
 
 
+def unspecific(tokenizer: Tokenizer) -> Int[np.ndarray, " s"]:
+    """The tokens that say nothing of a subject: English stop words, marks and single
+    letters. In few documents they are no more frequent than other words."""
+    from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # loads slowly
+
+    names = {
+        number: token.strip(MARKS).lower()
+        for token, number in tokenizer.backend.get_vocab().items()
+    }
+    return np.array(
+        [
+            number
+            for number, name in names.items()
+            if name in ENGLISH_STOP_WORDS
+            or not any(map(str.isalnum, name))
+            or (len(name) == 1 and name.isascii())
+        ],
+        np.int64,
+    )
+
+
 def fitted(
     corpus: Corpus,
     vocabulary: int,
     rows: Int[np.ndarray, " b"],
     width: int,
+    *,
     alone: bool = False,
+    unspecific: Int[np.ndarray, " s"] | None = None,
 ) -> Float[np.ndarray, "w k"]:
     """The word vectors for the documents `rows`, zero for words in fewer than LEAST.
 
@@ -63,6 +96,8 @@ def fitted(
 
     Args:
       alone: nothing else is in a document's vector, so the power is ALONE, not BESIDE.
+      unspecific: tokens whose vectors are zero, for few documents, where a word of a
+        single document has a vector too; None: as many documents as tell them apart.
 
     Raises:
       UserError: for words alone, if there are too few documents or shared words.
@@ -70,16 +105,21 @@ def fitted(
     from sklearn.decomposition import TruncatedSVD  # loads slowly
 
     rows = evenly(rows, MOST)
-    documents = (corpus[row] for row in rows.tolist())
-    matrix, idf = tfidf(documents, vocabulary, power=ALONE if alone else BESIDE)
+    matrix, idf = tfidf(
+        (corpus[row] for row in rows.tolist()),
+        vocabulary,
+        power=ALONE if alone else BESIDE,
+        least=LEAST if unspecific is None else 1,
+        without=unspecific,
+    )
     table, known = np.zeros((vocabulary, width), np.float32), int((idf > 0).sum())
-    room = min(len(rows), known) - 1
-    if room < 1:
+    if min(len(rows), known) < 2:
         _tell_too_few(len(rows), known, alone)
         return table
+    width = min(width, len(rows), known)
     with np.errstate(invalid="ignore", divide="ignore"):  # documents that are all equal
-        svd = TruncatedSVD(min(width, room), random_state=0).fit(matrix)
-    table[:, : min(width, room)] = svd.components_.T * idf[:, None]
+        svd = TruncatedSVD(width, random_state=0).fit(matrix)
+    table[:, :width] = svd.components_.T * idf[:, None]
     logging.info("word vectors of %d words, from %d documents", known, len(rows))
     return table
 
@@ -95,3 +135,53 @@ def _tell_too_few(documents: int, known: int, alone: bool) -> None:
             "--config.init=FOLDER"
         )
     logging.warning("%s: the run goes on without word vectors", few)
+
+
+def tfidf(
+    documents: Iterable[Units],
+    vocabulary: int,
+    idf: Float[np.ndarray, " w"] | None = None,
+    power: float = BESIDE,
+    least: int = LEAST,
+    without: Int[np.ndarray, " s"] | None = None,
+) -> tuple[scipy.sparse.csr_matrix, Float[np.ndarray, " w"]]:
+    """TF-IDF of documents, rows of length 1, and the words' idf^power.
+
+    idf: that of other documents; None: of these, zero for words in fewer than `least`
+      documents and for the tokens `without`.
+    """
+    counts = _counts(documents, vocabulary)
+    if idf is None:
+        known = np.bincount(counts.indices, minlength=vocabulary)
+        idf = (np.log((1 + counts.shape[0]) / (1 + known)) + 1) ** power
+        idf[known < least] = 0
+        idf[[] if without is None else without] = 0
+    counts.data = (1 + np.log(counts.data)) * idf[counts.indices]
+    lengths = np.sqrt(np.asarray(counts.multiply(counts).sum(1)).ravel())
+    counts.data /= np.repeat(np.maximum(lengths, 1e-12), np.diff(counts.indptr))
+    return counts, idf
+
+
+def word_vectors(
+    documents: Iterable[Units], table: Float[np.ndarray, "w k"]
+) -> Float[np.ndarray, "b k"]:
+    """The sums of the vectors of the documents' words; a word that occurs c times in a
+    document counts 1 + ln c times."""
+    counts = _counts(documents, len(table))
+    counts.data = 1 + np.log(counts.data)
+    return counts @ table
+
+
+def _counts(documents: Iterable[Units], vocabulary: int) -> scipy.sparse.csr_matrix:
+    """How often each document (row) has each token (column)."""
+    kinds, sizes, numbers = [], [], []
+    for units in documents:
+        found, times = np.unique(units.tokens, return_counts=True)
+        kinds.append(found)
+        numbers.append(times)
+        sizes.append(len(found))
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    values = np.concatenate(numbers).astype(np.float64) if numbers else np.zeros(0)
+    columns = np.concatenate(kinds) if kinds else np.zeros(0, int)
+    shape = len(sizes), vocabulary
+    return scipy.sparse.csr_matrix((values, columns, starts), shape)

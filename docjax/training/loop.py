@@ -230,7 +230,7 @@ class _Loop:
         kept = self.keep.choose(self.prepared, self.trainer.mesh, start, trained)
         if kept is None:
             return trained
-        self._note(kept.name, kept.reason)
+        self._note(kept.name, kept.reason, kept.helps)
         if kept.metrics:
             self.log.write(self.trainer.steps, kept.metrics)
         if kept.params is trained:
@@ -239,11 +239,11 @@ class _Loop:
         self._write_kept(0, params, kept.metrics)
         return params
 
-    def _note(self, keeps: str, reason: str) -> None:
+    def _note(self, keeps: str, reason: str, helps: bool = True) -> None:
         """Says what the run keeps, in one line, and writes RUN/judgement.json."""
-        logging.info("%s", reason)
+        logging.log(logging.INFO if helps else logging.WARNING, "%s", reason)
         if jax.process_index() == 0:
-            facts = {"keeps": keeps, "reason": reason}
+            facts = {"keeps": keeps, "reason": reason, "helps": helps}
             json_file.write(self.prepared.run / "judgement.json", facts)
 
     def _note_selected(self) -> None:
@@ -263,7 +263,7 @@ class _Loop:
                 f"the run keeps step {best} of {self.trainer.steps}, the best by "
                 f"{name}: {values[best]:.4f}, {before}"
             )
-        self._note("trained" if best else "start", reason)
+        self._note("trained" if best else "start", reason, helps=bool(best))
 
     def _check(self, metrics: dict[str, jax.Array]) -> None:
         """Raises NotFinite if the loss or gradient of a step was not finite."""

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from docjax.recipe import tfidf, words
+from docjax.recipe import words
 from docjax.types import Units
 
 TEXTS = [[1, 1, 1, 2], [1, 2, 3], [3, 3, 4], [2, 4, 4, 4, 4], [1, 3, 5]]
@@ -28,11 +28,11 @@ def dense(power: float) -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize("power", [1.0, 1.5])
 def test_tfidf_is_that_of_dense_matrices(power):
-    found, idf = tfidf.tfidf(map(units, TEXTS), VOCABULARY, power=power)
+    found, idf = words.tfidf(map(units, TEXTS), VOCABULARY, power=power)
     expected, expected_idf = dense(power)
     np.testing.assert_allclose(found.toarray(), expected, atol=1e-12)
     np.testing.assert_allclose(idf, expected_idf)
-    other, _ = tfidf.tfidf([units([1, 5])], VOCABULARY, idf)
+    other, _ = words.tfidf([units([1, 5])], VOCABULARY, idf)
     np.testing.assert_allclose(other.toarray()[0, [1, 5]], [1, 0])
 
 
