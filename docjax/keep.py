@@ -99,7 +99,8 @@ class Judged:
 def _warn_of_few(count: int, least: int) -> None:
     logging.warning(
         "keep docjax.keep.Judged cannot judge by %d training documents (at least %d): the "
-        "run keeps its start, whatever the steps learn; "
+        "run keeps its start (without an encoder its word vectors), whatever the steps "
+        "learn; "
         "--config.keep.fn=docjax.keep.Last keeps the last step",
         count,
         least,

@@ -580,6 +580,9 @@ UNIQUE = (
     "apple bread chair dance eagle flame grape house ivory jelly knife lemon money night "
     "ocean paper queen river stone table"
 ).split()
+STOP_WORDS = (
+    "the of and to in is it that for on as with at by from an be this or are"
+).split()
 
 
 @pytest.mark.parametrize(
@@ -669,6 +672,33 @@ def test_words_alone_need_no_init_and_compare_by_their_words(tmp_path, no_report
     assert alike.segments[0, 0] > other.segments[0, 0] + 0.3
 
 
+def test_words_of_too_few_documents_to_judge_are_kept_and_it_says_so(
+    tmp_path, no_report, caplog
+):
+    """The untrained encoder beside them would be worse than TF-IDF."""
+    found = configs.load("graph_roberta:words")
+    found.source.path = str(corpus(tmp_path / "corpus.jsonl", 30))
+    found.steps, found.tasks = 2, {}
+    model = docjax.train(found, tmp_path / "run")
+    said = judgement(tmp_path / "run")
+    assert said["keeps"] == "words" and not said["helps"]
+    why = said["reason"][said["reason"].index("without the steps") :]
+    assert why.startswith("without the steps: ") and "too few to tell" in why
+    alike = model.compare("bread butter oven", "bread butter flour")
+    other = model.compare("bread butter oven", "violin piano opera")
+    assert alike.similarity > other.similarity + 0.3
+    caplog.clear()
+    load(tmp_path / "run")
+    [line] = [each for each in caplog.messages if "was not shown to be better" in each]
+    assert why in line
+    caplog.clear()
+    out = export(tmp_path / "run", tmp_path / "out")
+    assert "**Training was not shown to help.**" in (out / "README.md").read_text()
+    caplog.clear()
+    load(out)
+    assert "was not shown to be better" in caplog.text
+
+
 def test_a_run_says_how_long_the_encoder_reads_before_it_reads(
     trained, monkeypatch, caplog
 ):
@@ -690,11 +720,9 @@ def test_a_run_says_how_long_the_encoder_reads_before_it_reads(
 
 
 @pytest.mark.parametrize("variant", ["frozen", "tune"])
-def test_documents_that_share_no_word_have_no_word_vectors(
-    tiny, tmp_path, caplog, variant
-):
+def test_documents_of_stop_words_have_no_word_vectors(tiny, tmp_path, caplog, variant):
     found = configs.load(f"graph_roberta:{variant}")
-    found.source.path = str(written(tmp_path / "corpus.jsonl", UNIQUE))
+    found.source.path = str(written(tmp_path / "corpus.jsonl", STOP_WORDS))
     found.init, found.steps, found.checkpoint_every = str(tiny), 2, 2
     docjax.train(found, tmp_path / "run")
     [line] = [each for each in caplog.messages if "too few for word vectors" in each]
@@ -706,7 +734,7 @@ def test_documents_that_share_no_word_have_no_word_vectors(
 
 def test_words_alone_ask_for_documents_that_share_words(tmp_path):
     found = configs.load("graph_roberta:words")
-    twice = [f"{word} {word}" for word in UNIQUE]
+    twice = [f"{word} {word}" for word in STOP_WORDS]
     found.source.path = str(written(tmp_path / "corpus.jsonl", twice))
     with pytest.raises(UserError, match="take graph_roberta:frozen with --config.init"):
         docjax.train(found, tmp_path / "run")
