@@ -56,7 +56,7 @@ def test_the_judged_run_alone_holds_documents_out():
     assert not len(Last().held_out(rows, 0)) and not len(Best("a/b").held_out(rows, 0))
     held = Judged().held_out(rows, 0)
     assert len(held) == 100 and set(held) <= set(rows)
-    assert not len(Judged().held_out(rows[:199], 0))
+    assert not len(Judged().held_out(rows[:149], 0))
     assert (held != Judged().held_out(rows, 1)).any()
 
 
@@ -70,5 +70,5 @@ def test_too_few_documents_to_judge_are_told_as_the_run_is_prepared(tmp_path, ca
     config.source = dict(fn="docjax.data.sources.jsonl.jsonl", path=path)
     prepare(config, tmp_path / "run")
     [line] = [each for each in caplog.messages if "cannot judge by" in each]
-    assert "(at least 200): the run keeps its start" in line
+    assert "(at least 150): the run keeps its start" in line
     assert "--config.keep.fn=docjax.keep.Last" in line

@@ -24,7 +24,7 @@ from docjax.recipe.words import tfidf
 from docjax.run.prepared import Prepared
 from docjax.types import DOCUMENT, Segments, Units
 
-LEAST = 200  # with fewer training documents a quarter of them cannot judge
+LEAST = 150  # with fewer training documents a quarter of them cannot judge
 MOST = 500  # documents that judge
 MOST_SEARCHED = 5_000  # documents of the corpus among which an excerpt searches
 
