@@ -552,7 +552,7 @@ def test_a_selection_without_validation_documents_is_refused_before_reading(
 
 
 def test_a_corpus_without_labels_is_judged_too(tiny, tmp_path, caplog, no_report):
-    path = corpus(tmp_path / "corpus.jsonl", 120, "no labels")
+    path = corpus(tmp_path / "corpus.jsonl", 150, "no labels")
     found = recipe(path, tiny)
     docjax.train(found, tmp_path / "run")
     assert judgement(tmp_path / "run")["keeps"] == "trained"
