@@ -165,7 +165,7 @@ def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
     texts = [" ".join(line["text"].split()[:30]) for line in lines]
     found = recipe(written(path, texts), tiny, steps=4)
     found.views.tokens = 20
-    with caplog.at_level("INFO", "absl"):
+    with caplog.at_level("INFO", "docjax"):
         docjax.train(found, tmp_path / "run")
     prepared = prepare(config_of(tmp_path / "run"), tmp_path / "run")
     known = set(prepared.learnt_from.tolist())
@@ -677,7 +677,7 @@ def test_a_run_says_how_long_the_encoder_reads_before_it_reads(
         path.unlink()
     prepared = prepare(config_of(run), run)
     monkeypatch.setattr(duration, "seconds_a_token", lambda *_: 0.01)
-    with caplog.at_level("INFO", "absl"):
+    with caplog.at_level("INFO", "docjax"):
         frozen.with_vectors(prepared)
     tokens = int(prepared.corpus.lengths.sum())
     [line] = [m for m in caplog.messages if m.startswith("the frozen encoder reads")]

@@ -2,11 +2,11 @@
 
 import dataclasses
 import functools
+import logging
 from collections.abc import Callable, Iterator, Mapping
 
 import grain
 import numpy as np
-from absl import logging
 from jaxtyping import Float, Int
 
 from docjax.data import together
@@ -28,6 +28,8 @@ from docjax.types import (
     Units,
     Views,
 )
+
+logger = logging.getLogger(__name__)
 
 SAMPLE = 4096  # examples whose segments choose the widths of the micro-batches
 
@@ -213,4 +215,4 @@ def log_cut(counts: Int[np.ndarray, " b"], most: int | None) -> None:
     if most:
         text = "%d training documents have more than %d units: %d units are not read"
         unread = np.maximum(counts - most, 0)
-        logging.info(text, int((unread > 0).sum()), most, int(unread.sum()))
+        logger.info(text, int((unread > 0).sum()), most, int(unread.sum()))

@@ -6,20 +6,24 @@ encoder. So a document's vector has the names and terms of the corpus beside wha
 checkpoint knows.
 """
 
+import logging
+
 import jax
 import numpy as np
-from absl import logging
 from jaxtyping import Float, Int
 
 from docjax.data.corpus import Corpus
 from docjax.data.splits import evenly
 from docjax.errors import UserError
+from docjax.progress.bars import bar
 from docjax.recipe.tfidf import BESIDE, tfidf
 from docjax.run.fields import is_run
 from docjax.run.parameters import WORDS
 from docjax.run.prepared import Prepared
 from docjax.storage import atomic
 from docjax.storage.processes import wait
+
+logger = logging.getLogger(__name__)
 
 MOST = 100_000  # documents that are read for the table
 ALONE = 1.0  # power of the idf of words that stand alone
@@ -39,7 +43,8 @@ def fit(prepared: Prepared, held_out: Int[np.ndarray, " j"]) -> None:
         rows = np.setdiff1d(prepared.trained_on, held_out)
         alone = prepared.encoder.document.words_alone
         sizes = segment.vocabulary, rows, segment.words
-        table = fitted(prepared.corpus, *sizes, alone)
+        with bar("word vectors"):
+            table = fitted(prepared.corpus, *sizes, alone)
         # Words of a prompt would count in every text, so their vectors are zero.
         prompts = [frame.prefix for frame in prepared.frames.values()]
         table[np.concatenate(prompts)] = 0
@@ -80,7 +85,7 @@ def fitted(
     with np.errstate(invalid="ignore", divide="ignore"):  # documents that are all equal
         svd = TruncatedSVD(min(width, room), random_state=0).fit(matrix)
     table[:, : min(width, room)] = svd.components_.T * idf[:, None]
-    logging.info("word vectors of %d words, from %d documents", known, len(rows))
+    logger.info("word vectors of %d words, from %d documents", known, len(rows))
     return table
 
 
@@ -94,4 +99,4 @@ def _tell_too_few(documents: int, known: int, alone: bool) -> None:
             f"{few}: give more documents, or take graph_roberta:frozen with "
             "--config.init=FOLDER"
         )
-    logging.warning("%s: the run goes on without word vectors", few)
+    logger.warning("%s: the run goes on without word vectors", few)

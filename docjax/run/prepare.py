@@ -5,13 +5,13 @@ makes the parameters, and `docs/design.md` lists the fields of a config.
 """
 
 import dataclasses
+import logging
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from absl import logging
 
 from docjax.data.halved import MOST as MOST_HALVED
 from docjax.data.halved import Halved
@@ -28,6 +28,8 @@ from docjax.run.prepared import Prepared
 from docjax.storage import json_file
 from docjax.storage.processes import wait
 from docjax.types import DOCUMENT
+
+logger = logging.getLogger(__name__)
 
 
 def prepare(config: Any, run: Path) -> Prepared:
@@ -113,7 +115,7 @@ def checked(config: RunConfig, run: Path, saved: RunConfig | None) -> RunConfig:
         _tell_similarity(config)
         return config
     for change in outside.changes(saved.outside, config.outside):
-        logging.warning("%s: %s", run, change)
+        logger.warning("%s: %s", run, change)
     return dataclasses.replace(config, outside=saved.outside)
 
 
@@ -121,7 +123,7 @@ def _tell_similarity(config: RunConfig) -> None:
     """Warns of a loss from outside that does not say how its vectors are compared."""
     says = facts_of(config.objective.built).similarity
     if says is None and not config.objective.fn.startswith("docjax."):
-        logging.warning(
+        logger.warning(
             "objective %s does not say how vectors are compared: tasks and searches take "
             "the cosine; docjax.objectives.facts.loss(similarity=...) says it",
             config.objective.fn,
@@ -157,7 +159,7 @@ def _halved(prepared: Prepared) -> Halved | None:
     rows = prepared.learnt_from
     single = rows[prepared.corpus.counts[rows] == 1]
     in_two = int(np.isin(single, halved.rows).sum())
-    logging.info(
+    logger.info(
         "training reads %d documents as two halves; both views of %d others of one unit "
         "are the whole text",
         *(in_two, len(single) - in_two),
@@ -169,7 +171,7 @@ def _log_reach(prepared: Prepared) -> None:
     """Says how many documents the steps learn from, if they cannot read all."""
     rows, count = prepared.learnt_from, len(prepared.trained_on)
     if len(prepared.in_reach) < count:
-        logging.info(
+        logger.info(
             "the steps learn from %d of %d training documents, evenly spread, because "
             "they cannot read all",
             *(len(rows), count),
@@ -199,7 +201,7 @@ def _check_splits(prepared: Prepared) -> None:
             f"{field + '.of' if config.holdout else field + whole}"
         )
     for split, count in counts.items():
-        logging.warning(
+        logger.warning(
             "%d documents are in the split %r: %s; set --config.splits",
             count,
             split,

@@ -1,0 +1,277 @@
+"""How far a long stretch of work is.
+
+    with bars.bar("encode", total=600, unit="document") as bar:
+        bar.add(256)
+
+On a terminal and in a notebook one line moves: that of the innermost stretch, behind the
+names of those around it. Elsewhere a line of the log says the same each 30 seconds.
+Nothing is shown outside of `shown`, and nothing of a stretch that is over in a second.
+"""
+
+import contextlib
+import dataclasses
+import logging
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, TextIO, TypeVar
+
+from tqdm import tqdm
+
+BRIEF = 1.0  # seconds for which nothing is shown of a stretch
+MOVES = 0.5  # seconds between two moves of the line on a terminal
+SAYS = 30.0  # seconds between two lines elsewhere
+LONG = 5.0  # seconds of a stretch that deserves a line at its end
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Count = int | float  # of units; a fraction is a part of a unit
+
+
+@dataclasses.dataclass(eq=False)
+class Bar:
+    """A stretch of work: what is done of it."""
+
+    name: str
+    total: Count | None = None
+    unit: str = ""
+    done: Count = 0
+    note: str = ""  # what to say behind the counts
+    ends: bool = True  # with a line that says how long it took
+    first: Count = 0  # done before this process began
+    began: float = dataclasses.field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.first = self.done
+
+    def add(self, count: Count = 1) -> None:
+        """Counts what is done; a fraction of a unit counts too."""
+        self.done += count
+
+    def each(self, items: Iterable[T]) -> Iterator[T]:
+        """The items; counts each one that is taken."""
+        for item in items:
+            yield item
+            self.done += 1
+
+    @contextlib.contextmanager
+    def part(self, count: Count) -> Iterator[Callable[[Count], None]]:
+        """Gives a function that counts a share of `count`; at the end all is counted."""
+        before = self.done
+
+        def read(share: Count) -> None:
+            self.done += share * count
+
+        yield read
+        self.done = before + count
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.began
+
+
+class _Screen:
+    """The stretches of one thread, and the line that shows them."""
+
+    def __init__(self) -> None:
+        self.open: list[Bar] = []
+        self.thread = threading.get_ident()
+        self.moving = _moves()
+        self.stream = sys.stderr
+        self.streams = sys.stdout, sys.stderr
+        if self.moving:
+            sys.stdout, sys.stderr = (_Above(each, self) for each in self.streams)
+        self.width = 0  # of the moving line that stands there
+        self.over = threading.Event()
+        self._ticker = threading.Thread(target=self._tick, name="bars", daemon=True)
+        self._ticker.start()
+
+    def close(self) -> None:
+        self.over.set()
+        with _lock:
+            self.clear()
+            if self.moving:
+                sys.stdout, sys.stderr = self.streams
+
+    def _tick(self) -> None:
+        """Shows how far the work is, again and again."""
+        said = time.monotonic()
+        while not self.over.wait(MOVES):
+            with contextlib.suppress(OSError, ValueError):  # a closed standard error
+                if self.moving:
+                    self.draw()
+                elif time.monotonic() - said >= SAYS:
+                    said = time.monotonic()
+                    if text := self.sentence():
+                        logger.info("%s", text)
+
+    def shown(self) -> tuple[str, Bar] | None:
+        """The names of the stretches under way, and the innermost one."""
+        stack = [bar for bar in list(self.open) if bar.seconds >= BRIEF]
+        if not stack:
+            return None
+        last = stack.pop()
+        done = last.done
+        while stack and stack[-1].unit == last.unit != "":  # a part of it
+            last = stack.pop()
+            done += last.done
+        names = [bar.name for bar in stack if bar.name] + [last.name]
+        return ": ".join(names), dataclasses.replace(last, done=done)
+
+    def draw(self) -> None:
+        with _lock:
+            found = self.shown()
+            if self.over.is_set() or found is None:
+                return self.clear()
+            name, bar = found
+            columns = _columns() - 1
+            text = _meter(name, bar, columns)[:columns]
+            self.stream.write("\r" + text.ljust(self.width))
+            self.stream.flush()
+            self.width = len(text)
+
+    def clear(self) -> None:
+        """Removes the moving line."""
+        if self.width:
+            self.stream.write("\r" + " " * self.width + "\r")
+            self.stream.flush()
+            self.width = 0
+
+    def sentence(self) -> str:
+        """How far the work is, in a line of the log."""
+        found = self.shown()
+        if found is None:
+            return ""
+        name, bar = found
+        counts, left = _counts(bar), ""
+        if bar.total and bar.first < bar.done < bar.total:
+            share = (bar.done - bar.first) / (bar.total - bar.first)
+            left = f", {duration(bar.seconds * (1 / share - 1))} to go"
+        parts = [counts, f"{duration(bar.seconds)} so far{left}", bar.note]
+        return f"{name}: {', '.join(filter(None, parts))}"
+
+
+class _Above:
+    """A stream whose text stands above the moving line."""
+
+    def __init__(self, stream: TextIO, screen: _Screen):
+        self._stream, self._screen = stream, screen
+
+    def write(self, text: str) -> int:
+        with _lock:
+            self._screen.clear()
+            return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+_screen: _Screen | None = None
+_lock = threading.RLock()
+
+
+@contextlib.contextmanager
+def shown() -> Iterator[None]:
+    """Shows the bars that this thread opens in the block."""
+    global _screen
+    before, _screen = _screen, _screen or _Screen()
+    try:
+        yield
+    finally:
+        mine, _screen = _screen, before
+        if before is None and mine is not None:
+            mine.close()
+
+
+@contextlib.contextmanager
+def bar(
+    name: str,
+    total: Count | None = None,
+    unit: str = "",
+    done: Count = 0,
+    ends: bool = True,
+) -> Iterator[Bar]:
+    """A stretch of work with `total` units, `done` of which are done before.
+
+    A stretch inside of a stretch of the same unit is a part of it: what it has counted
+    is dropped at its end, and the caller counts it for the whole.
+
+    ends: whether a line of the log says how long a long stretch took, if no stretch is
+      around it.
+    """
+    mine, screen = Bar(name, total, unit, done, ends=ends), _screen
+    if screen is None or screen.thread != threading.get_ident():
+        yield mine
+        return
+    screen.open.append(mine)
+    try:
+        yield mine
+    except BaseException:
+        _remove(screen, mine)
+        raise
+    _remove(screen, mine)
+    if ends and not screen.open and mine.seconds >= LONG:
+        counted = _counts(mine) if mine.done > mine.first else ""
+        took = f"{counted} in " if counted else ""
+        note = f", {mine.note}" if mine.note else ""
+        logger.info("%s: %s%s%s", name, took, duration(mine.seconds), note)
+
+
+def _remove(screen: _Screen, mine: Bar) -> None:
+    with _lock:
+        if mine in screen.open:
+            screen.open.remove(mine)
+        if not screen.open:
+            screen.clear()
+
+
+def duration(seconds: Count) -> str:
+    """Seconds as a person says them: 4 s, 2 min 5 s, 3 h 20 min."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _counts(bar: Bar) -> str:
+    """312 of 600 documents; empty without a unit."""
+    if not bar.unit:
+        return ""
+    of = f" of {bar.total:,.0f}" if bar.total and bar.done < bar.total else ""
+    number = bar.total if of else bar.done
+    return f"{int(bar.done):,}{of} {bar.unit}{'' if number == 1 else 's'}"
+
+
+def _meter(name: str, bar: Bar, columns: int) -> str:
+    """The moving line."""
+    if not bar.unit:
+        return f"{name}: {duration(bar.seconds)}"
+    return tqdm.format_meter(
+        n=int(bar.done),
+        total=bar.total and int(bar.total),
+        elapsed=bar.seconds,
+        ncols=columns,
+        prefix=name,
+        unit=f" {bar.unit}s",
+        initial=int(bar.first),
+        postfix=bar.note,
+    )
+
+
+def _moves() -> bool:
+    """Whether standard error is a terminal or a cell of a notebook."""
+    stream = sys.stderr
+    notebook = type(stream).__module__.startswith("ipykernel")
+    return notebook or (stream is not None and stream.isatty())
+
+
+def _columns() -> int:
+    with contextlib.suppress(OSError, ValueError):
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    return shutil.get_terminal_size().columns
