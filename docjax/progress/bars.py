@@ -42,11 +42,8 @@ class Bar:
     done: Count = 0
     note: str = ""  # what to say behind the counts
     ends: bool = True  # with a line that says how long it took
-    first: Count = 0  # done before this process began
+    first: Count = 0  # of what is done, what was done before
     began: float = dataclasses.field(default_factory=time.monotonic)
-
-    def __post_init__(self) -> None:
-        self.first = self.done
 
     def add(self, count: Count = 1) -> None:
         """Counts what is done; a fraction of a unit counts too."""
@@ -203,7 +200,7 @@ def bar(
     ends: whether a line of the log says how long a long stretch took, if no stretch is
       around it.
     """
-    mine, screen = Bar(name, total, unit, done, ends=ends), _screen
+    mine, screen = Bar(name, total, unit, done, ends=ends, first=done), _screen
     if screen is None or screen.thread != threading.get_ident():
         yield mine
         return
