@@ -212,7 +212,7 @@ def check_fills(batch: int, examples: int) -> None:
 
 def log_cut(counts: Int[np.ndarray, " b"], most: int | None) -> None:
     """Logs how many units the limit leaves out of documents with `counts` units."""
-    if most:
+    unread = np.maximum(counts - most, 0) if most else counts * 0
+    if unread.any():
         text = "%d training documents have more than %d units: %d units are not read"
-        unread = np.maximum(counts - most, 0)
         logger.info(text, int((unread > 0).sum()), most, int(unread.sum()))

@@ -136,7 +136,13 @@ def _fill(
     text = card.card(name, facts, folder, family_of(model.encoder.segment), _about(run))
     (folder / "README.md").write_text(text, encoding="utf-8")
     manifest.seal(folder)
-    logger.info("exported %s: %s", name, facts["measured"])
+    count, differences = (
+        facts["measured"]["documents"],
+        facts["measured"]["differences"],
+    )
+    largest = max(differences.values(), default=0.0)
+    text = "exported %s: vectors of %d documents differ by at most %.1e in %s"
+    logger.info(text, name, count, largest, ", ".join(differences))
 
 
 def _run(model: Any) -> Path | None:

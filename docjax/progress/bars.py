@@ -185,6 +185,20 @@ def shown() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def of_this_thread() -> Iterator[None]:
+    """Shows the bars that this thread opens in the block, in place of the other's."""
+    screen = _screen
+    if screen is None:
+        yield
+        return
+    before, screen.thread = screen.thread, threading.get_ident()
+    try:
+        yield
+    finally:
+        screen.thread = before
+
+
+@contextlib.contextmanager
 def bar(
     name: str,
     total: Count | None = None,
@@ -224,6 +238,13 @@ def _remove(screen: _Screen, mine: Bar) -> None:
             screen.open.remove(mine)
         if not screen.open:
             screen.clear()
+
+
+def clear() -> None:
+    """Removes the moving line, for a line that somebody else writes."""
+    with _lock:
+        if _screen is not None:
+            _screen.clear()
 
 
 def duration(seconds: Count) -> str:

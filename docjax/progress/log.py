@@ -8,6 +8,7 @@ import logging
 import sys
 from collections.abc import Iterator
 
+from docjax.progress import bars
 from docjax.storage import disk_errors
 
 
@@ -23,6 +24,13 @@ class Plain(logging.Handler):
             pass
         except Exception:  # noqa: BLE001 a record of another library may be anything
             self.handleError(record)
+
+
+class _Clears(logging.Handler):
+    """Makes room on the terminal for the line that a handler of the program writes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        bars.clear()
 
 
 def _is_shown(record: logging.LogRecord) -> bool:
@@ -42,7 +50,9 @@ def install() -> None:
     """
     own = logging.getLogger("docjax")
     own.setLevel(own.level or logging.INFO)
-    if not logging.root.handlers:
+    if logging.root.handlers:
+        own.addHandler(_Clears())
+    else:
         plain = Plain()
         plain.addFilter(_is_shown)
         logging.root.addHandler(plain)
@@ -51,11 +61,12 @@ def install() -> None:
 @contextlib.contextmanager
 def shown() -> Iterator[None]:
     """As `install` while the block runs; afterwards logging is as it was."""
-    own, handlers = logging.getLogger("docjax"), list(logging.root.handlers)
-    level = own.level
+    own, root = logging.getLogger("docjax"), logging.root
+    level, handlers = own.level, [list(own.handlers), list(root.handlers)]
     install()
     try:
         yield
     finally:
         own.setLevel(level)
-        logging.root.handlers[:] = handlers  # Orbax and Grain add one when they log
+        # Orbax and Grain add one to the root when they log.
+        own.handlers[:], root.handlers[:] = handlers

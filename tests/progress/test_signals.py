@@ -37,9 +37,9 @@ def test_a_signal_raises_and_handlers_are_as_before(number, code):
 
 
 def test_no_library_keeps_the_signal_as_an_exception():
-    with pytest.raises(Stopped), stoppable():
-        with contextlib.suppress(Exception):  # as libraries do
-            signal.raise_signal(signal.SIGINT)
+    as_libraries_do = contextlib.suppress(Exception)
+    with pytest.raises(Stopped), stoppable(), as_libraries_do:
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_a_signal_while_garbage_is_collected_is_not_lost(capsys):

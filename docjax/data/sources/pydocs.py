@@ -80,8 +80,10 @@ def _read(
     if not docstrings:
         raise UserError(f"empty corpus: no docstring of {words} words in {packages}")
     counts["documents"] += len(docstrings)
-    kinds = ", ".join(f"{number:,} {kind}" for kind, number in counts.items())
-    logger.info("docstrings of installed packages: %s", kinds)
+    left = ", ".join(
+        f"{n:,} {kind}" for kind, n in counts.items() if kind != "documents"
+    )
+    logger.info("docstrings: %d documents; left out: %s", counts["documents"], left)
     return docstrings, counts
 
 
