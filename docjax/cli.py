@@ -25,11 +25,14 @@ COMMANDS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code."""
-    if argv is None:
+    """Runs one command; returns the exit code.
+
+    argv: the words behind the command; None: those of this process, which a signal ends.
+    """
+    alone = argv is None
+    if alone:
         session.begin()
-        argv = sys.argv[1:]
-    argv = list(argv)
+    argv = sys.argv[1:] if alone else list(argv)
     try:
         parser = _parser(argv)
         flags, unknown = parser.parse_known_args(argv)
@@ -44,7 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"docjax: {error}", file=sys.stderr)
         return 2
     except Stopped as stopped:
-        print(f"docjax: {stopped}", file=sys.stderr)
+        print(f"docjax: {stopped}", file=sys.stderr, flush=True)
+        if alone:  # Python would end while threads compile, and crash
+            os._exit(stopped.code)
         return stopped.code
     except BrokenPipeError:  # the reader has closed the output
         _leave_output()

@@ -70,7 +70,9 @@ def main(argv: list[str]) -> int:
             _main(argv)
     except Stopped as stopped:
         _print_last(stopped)
-        return stopped.code
+        if jax.distributed.is_initialized():  # the others wait for this process
+            return stopped.code
+        os._exit(stopped.code)  # Python would end while threads compile, and crash
     except tuple(CODES) as error:
         _print_last(f"{type(error).__name__}: {error}")
         # Exit hard: in sys.exit JAX would wait for peers that wait for this process, and

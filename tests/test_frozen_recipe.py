@@ -420,8 +420,8 @@ def test_documents_of_the_run_are_not_read_again(trained, monkeypatch):
     monkeypatch.setattr(
         inference.Inference,
         "_read",
-        lambda self, params, new, kind: (
-            counts.append(len(new)) or read(self, params, new, kind)
+        lambda self, params, new, *rest: (
+            counts.append(len(new)) or read(self, params, new, *rest)
         ),
     )
     found = list(data.encode([*documents, changed]))
@@ -473,8 +473,8 @@ def test_a_run_mines_with_the_vectors_that_it_has(
     monkeypatch.setattr(
         inference.Inference,
         "_read",
-        lambda self, params, new, kind: (
-            kinds.append(kind) or read(self, params, new, kind)
+        lambda self, params, new, kind, *rest: (
+            kinds.append(kind) or read(self, params, new, kind, *rest)
         ),
     )
     copy = shutil.copytree(trained, tmp_path / "run")

@@ -83,6 +83,7 @@ class _Screen:
         if self.moving:
             sys.stdout, sys.stderr = (_Above(each, self) for each in self.streams)
         self.width = 0  # of the moving line that stands there
+        self.said = time.monotonic()  # when the last line of the log came
         self.over = threading.Event()
         self._ticker = threading.Thread(target=self._tick, name="bars", daemon=True)
         self._ticker.start()
@@ -96,13 +97,12 @@ class _Screen:
 
     def _tick(self) -> None:
         """Shows how far the work is, again and again."""
-        said = time.monotonic()
         while not self.over.wait(MOVES):
             with contextlib.suppress(OSError, ValueError):  # a closed standard error
                 if self.moving:
                     self.draw()
-                elif time.monotonic() - said >= SAYS:
-                    said = time.monotonic()
+                elif time.monotonic() - self.said >= SAYS:
+                    self.said = time.monotonic()
                     if text := self.sentence():
                         logger.info("%s", text)
 
@@ -240,11 +240,12 @@ def _remove(screen: _Screen, mine: Bar) -> None:
             screen.clear()
 
 
-def clear() -> None:
-    """Removes the moving line, for a line that somebody else writes."""
+def make_room() -> None:
+    """Removes the moving line, because a line of the log comes."""
     with _lock:
         if _screen is not None:
             _screen.clear()
+            _screen.said = time.monotonic()
 
 
 def duration(seconds: Count) -> str:

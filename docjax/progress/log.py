@@ -18,6 +18,7 @@ class Plain(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
+            bars.make_room()
             kind = f"{record.levelname.lower()}: " if record.levelno > 20 else ""
             print(kind + record.getMessage(), file=sys.stderr, flush=True)
         except OSError:  # standard error may lie on a full disk
@@ -30,7 +31,7 @@ class _Clears(logging.Handler):
     """Makes room on the terminal for the line that a handler of the program writes."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        bars.clear()
+        bars.make_room()
 
 
 def _is_shown(record: logging.LogRecord) -> bool:
