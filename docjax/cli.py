@@ -68,7 +68,7 @@ def _shown(command: str) -> contextlib.AbstractContextManager:
     training has bars of its own."""
     if command in ("serve", "train"):
         return contextlib.nullcontext()
-    return bars.bar(f"docjax {command}")
+    return bars.bar(command, ends=False)
 
 
 def _leave_output() -> None:

@@ -37,7 +37,7 @@ from docjax.model.inference import local_mesh
 from docjax.model.load import load
 from docjax.parts import named
 from docjax.parts.outside import errors_named
-from docjax.progress.bars import bar, duration
+from docjax.progress.bars import bar
 from docjax.progress.signals import Stopped
 from docjax.recipe import judges, words
 from docjax.recipe.components import fit_components
@@ -60,7 +60,6 @@ from docjax.types import Trainer
 MODES = ["train", "evaluate", "export", "plan"]
 FLAGS = flags.FLAGS
 CODES = {UserError: 2, loop.NotFinite: 3}
-logger = logging.getLogger("docjax.main")
 
 
 def main(argv: list[str]) -> int:
@@ -228,10 +227,9 @@ def _run(
 
         with bar("export"):
             export.export_run(workdir, config.allow)
-    with bar("report", ends=False) as shown:
+    with bar("report") as shown:
         if jax.process_index() == 0:
-            page = _report(local, after, metrics, made_with)
-            logger.info("report: %s, in %s", page, duration(shown.seconds))
+            shown.note = str(_report(local, after, metrics, made_with))
         wait("report")
     return metrics
 

@@ -116,7 +116,7 @@ class _Screen:
         while stack and stack[-1].unit == last.unit != "":  # a part of it
             last = stack.pop()
             done += last.done
-        names = [bar.name for bar in stack if bar.name] + [last.name]
+        names = dict.fromkeys([bar.name for bar in [*stack, last]])
         return ": ".join(names), dataclasses.replace(last, done=done)
 
     def draw(self) -> None:
@@ -211,8 +211,8 @@ def bar(
     A stretch inside of a stretch of the same unit is a part of it: what it has counted
     is dropped at its end, and the caller counts it for the whole.
 
-    ends: whether a line of the log says how long a long stretch took, if no stretch is
-      around it.
+    ends: whether a line of the log says how long it took, if it was long or has a note,
+      and unless such a stretch is around it.
     """
     mine, screen = Bar(name, total, unit, done, ends=ends, first=done), _screen
     if screen is None or screen.thread != threading.get_ident():
@@ -225,7 +225,8 @@ def bar(
         _remove(screen, mine)
         raise
     _remove(screen, mine)
-    if ends and not screen.open and mine.seconds >= LONG:
+    around = any(each.ends for each in screen.open)
+    if ends and not around and (mine.note or mine.seconds >= LONG):
         counted = _counts(mine) if mine.done > mine.first else ""
         took = f"{counted} in " if counted else ""
         note = f", {mine.note}" if mine.note else ""
@@ -271,12 +272,19 @@ def _meter(name: str, bar: Bar, columns: int) -> str:
     """The moving line."""
     if not bar.unit:
         return f"{name}: {duration(bar.seconds)}"
+    form = "{desc}{n_fmt}{unit} [{elapsed}, {rate_noinv_fmt}{postfix}]"
+    if bar.total:
+        form = (
+            "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{unit} "
+            "[{elapsed}<{remaining}, {rate_noinv_fmt}{postfix}]"
+        )
     return tqdm.format_meter(
+        bar_format=form,
         n=int(bar.done),
         total=bar.total and int(bar.total),
         elapsed=bar.seconds,
         ncols=columns,
-        prefix=name,
+        prefix=f"{name}: ",
         unit=f" {bar.unit}s",
         initial=int(bar.first),
         postfix=bar.note,

@@ -37,7 +37,7 @@ def test_on_a_terminal_a_line_moves_below_what_is_printed():
         "long: 1 min 5 s, loss 0.5",
     ]
     assert shown.code == 0 and "outer: encode:  33%|" in seen[-1]
-    assert "| 200/600 [00:02<00:0" in seen[-1]
+    assert "| 200/600 documents [00:02<00:0" in seen[-1]
 
 
 def test_elsewhere_lines_say_how_far_the_work_is():
@@ -97,6 +97,37 @@ def test_nothing_is_shown_of_other_threads_and_of_moments(screen):
     thread.join()
     with bars.bar("a moment"):
         assert screen.open and screen.sentence() == ""
+
+
+def test_a_line_says_how_long_a_stretch_took_with_what_was_counted(screen, caplog):
+    with caplog.at_level("INFO", "docjax"):
+        with bars.bar("command", ends=False), bars.bar("encode", 9, "document") as bar:
+            bar.add(9)
+            bar.began -= 60
+            with bars.bar("a part") as part:
+                part.began -= 50
+        with bars.bar("brief") as bar:
+            pass
+        with bars.bar("brief, with a result") as bar:
+            bar.note = "the result"
+    said = ["encode: 9 documents in 1 min 0 s", "brief, with a result: 0 s, the result"]
+    assert caplog.messages == said
+
+
+@pytest.mark.parametrize(
+    ("bar", "text"),
+    [
+        (bars.Bar("x"), "x: 10 s"),
+        (bars.Bar("x", None, "step", 5), "x: 5 steps [00:10,  0.50 steps/s]"),
+        (
+            bars.Bar("x", 100, "step", 5),
+            "| 5/100 steps [00:10<03:10,  0.50 steps/s]",
+        ),
+    ],
+)
+def test_the_moving_line(bar, text):
+    bar.began -= 10
+    assert text in bars._meter("x", bar, 80)
 
 
 def test_without_a_screen_a_bar_only_counts():
