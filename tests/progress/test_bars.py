@@ -115,17 +115,18 @@ def test_a_line_says_how_long_a_stretch_took_with_what_was_counted(screen, caplo
 
 
 @pytest.mark.parametrize(
-    ("bar", "text"),
+    ("arguments", "text"),
     [
-        (bars.Bar("x"), "x: 10 s"),
-        (bars.Bar("x", None, "step", 5), "x: 5 steps [00:10,  0.50 steps/s]"),
+        ((), "x: 10 s"),
+        ((None, "step", 5), "x: 5 steps [00:10,  0.50 steps/s]"),
         (
-            bars.Bar("x", 100, "step", 5),
+            (100, "step", 5),
             "| 5/100 steps [00:10<03:10,  0.50 steps/s]",
         ),
     ],
 )
-def test_the_moving_line(bar, text):
+def test_the_moving_line(arguments, text):
+    bar = bars.Bar("x", *arguments)
     bar.began -= 10
     assert text in bars._meter("x", bar, 80)
 
