@@ -69,6 +69,8 @@ def main() -> int:
                 differing += last_metrics(stopped) != last_metrics(whole)
                 shutil.rmtree(stopped)
                 continue
+            if after is None:
+                sys.exit(errors)
             stops += 1
             last = errors.splitlines()[-1:] or [""]
             bad = code != 130 or not last[0].startswith("stopped")

@@ -6,6 +6,7 @@ second Ctrl-C ends the process at once: files are whole, because they appear who
 """
 
 import _thread
+import atexit
 import contextlib
 import os
 import signal
@@ -47,10 +48,12 @@ def leave_at_once() -> None:
     """Until `stoppable` begins, a signal ends the process: there is nothing to save.
 
     For a command's first second, in which Python imports its libraries, and its last.
+    While Python itself ends, all is done and Ctrl-C does nothing.
     """
     if threading.current_thread() is threading.main_thread():
         for number in _ours():
             signal.signal(number, _leave)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 @contextlib.contextmanager

@@ -124,6 +124,25 @@ def test_a_second_ctrl_c_ends_at_once():
         assert process.stderr.read() == f"stopped: {signals.GOES_ON}\n"
 
 
+ENDING = """
+import os, signal, sys
+from docjax.progress import session
+session.begin()
+class Last:
+    def __del__(self, kill=os.kill, own=os.getpid()):
+        kill(own, 2)
+sys.last = Last()  # goes when Python ends
+with session.under_way():
+    print("done")
+"""
+
+
+def test_ctrl_c_does_nothing_when_all_is_done():
+    with start("-c", ENDING) as process:
+        assert process.communicate(timeout=30) == ("done\n", "")
+    assert process.returncode == 0
+
+
 @pytest.mark.parametrize(
     ("module", "arguments"),
     [
