@@ -16,10 +16,10 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TextIO, TypeVar
+from collections.abc import Iterator
+from typing import Any, TextIO
 
-from tqdm import tqdm
+from docjax.progress.one_bar import Bar, Count, duration
 
 BRIEF = 1.0  # seconds for which nothing is shown of a stretch
 MOVES = 0.5  # seconds between two moves of the line on a terminal
@@ -27,48 +27,6 @@ SAYS = 30.0  # seconds between two lines elsewhere
 LONG = 5.0  # seconds of a stretch that deserves a line at its end
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-Count = int | float  # of units; a fraction is a part of a unit
-
-
-@dataclasses.dataclass(eq=False)
-class Bar:
-    """A stretch of work: what is done of it."""
-
-    name: str
-    total: Count | None = None
-    unit: str = ""
-    done: Count = 0
-    note: str = ""  # what to say behind the counts
-    ends: bool = True  # with a line that says how long it took
-    first: Count = 0  # of what is done, what was done before
-    began: float = dataclasses.field(default_factory=time.monotonic)
-
-    def add(self, count: Count = 1) -> None:
-        """Counts what is done; a fraction of a unit counts too."""
-        self.done += count
-
-    def each(self, items: Iterable[T]) -> Iterator[T]:
-        """The items; counts each one that is taken."""
-        for item in items:
-            yield item
-            self.done += 1
-
-    @contextlib.contextmanager
-    def part(self, count: Count) -> Iterator[Callable[[Count], None]]:
-        """Gives a function that counts a share of `count`; at the end all is counted."""
-        before = self.done
-
-        def read(share: Count) -> None:
-            self.done += share * count
-
-        yield read
-        self.done = before + count
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.began
 
 
 class _Screen:
@@ -126,7 +84,7 @@ class _Screen:
                 return self.clear()
             name, bar = found
             columns = _columns() - 1
-            text = _meter(name, bar, columns)[:columns]
+            text = bar.line(name, columns)[:columns]
             self.stream.write("\r" + text.ljust(self.width))
             self.stream.flush()
             self.width = len(text)
@@ -139,17 +97,9 @@ class _Screen:
             self.width = 0
 
     def sentence(self) -> str:
-        """How far the work is, in a line of the log."""
+        """How far the work is, in a line of the log; empty if nothing is under way."""
         found = self.shown()
-        if found is None:
-            return ""
-        name, bar = found
-        counts, left = _counts(bar), ""
-        if bar.total and bar.first < bar.done < bar.total:
-            share = (bar.done - bar.first) / (bar.total - bar.first)
-            left = f", {duration(bar.seconds * (1 / share - 1))} to go"
-        parts = [counts, f"{duration(bar.seconds)} so far{left}", bar.note]
-        return f"{name}: {', '.join(filter(None, parts))}"
+        return found[1].sentence(found[0]) if found else ""
 
 
 class _Above:
@@ -227,7 +177,7 @@ def bar(
     _remove(screen, mine)
     around = any(each.ends for each in screen.open)
     if ends and not around and (mine.note or mine.seconds >= LONG):
-        counted = _counts(mine) if mine.done > mine.first else ""
+        counted = mine.counts if mine.done > mine.first else ""
         took = f"{counted} in " if counted else ""
         note = f", {mine.note}" if mine.note else ""
         logger.info("%s: %s%s%s", name, took, duration(mine.seconds), note)
@@ -247,48 +197,6 @@ def make_room() -> None:
         if _screen is not None:
             _screen.clear()
             _screen.said = time.monotonic()
-
-
-def duration(seconds: Count) -> str:
-    """Seconds as a person says them: 4 s, 2 min 5 s, 3 h 20 min."""
-    whole = round(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    return f"{whole // 3600} h {whole % 3600 // 60} min"
-
-
-def _counts(bar: Bar) -> str:
-    """312 of 600 documents; empty without a unit."""
-    if not bar.unit:
-        return ""
-    of = f" of {bar.total:,.0f}" if bar.total and bar.done < bar.total else ""
-    number = bar.total if of else bar.done
-    return f"{int(bar.done):,}{of} {bar.unit}{'' if number == 1 else 's'}"
-
-
-def _meter(name: str, bar: Bar, columns: int) -> str:
-    """The moving line."""
-    if not bar.unit:
-        return f"{name}: {duration(bar.seconds)}"
-    form = "{desc}{n_fmt}{unit} [{elapsed}, {rate_noinv_fmt}{postfix}]"
-    if bar.total:
-        form = (
-            "{desc}{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt}{unit} "
-            "[{elapsed}<{remaining}, {rate_noinv_fmt}{postfix}]"
-        )
-    return tqdm.format_meter(
-        bar_format=form,
-        n=int(bar.done),
-        total=bar.total and int(bar.total),
-        elapsed=bar.seconds,
-        ncols=columns,
-        prefix=f"{name}: ",
-        unit=f" {bar.unit}s",
-        initial=int(bar.first),
-        postfix=bar.note,
-    )
 
 
 def _moves() -> bool:

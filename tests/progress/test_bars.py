@@ -128,7 +128,7 @@ def test_a_line_says_how_long_a_stretch_took_with_what_was_counted(screen, caplo
 def test_the_moving_line(arguments, text):
     bar = bars.Bar("x", *arguments)
     bar.began -= 10
-    assert text in bars._meter("x", bar, 80)
+    assert text in bar.line("x", 80)
 
 
 def test_without_a_screen_a_bar_only_counts():
