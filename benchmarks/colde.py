@@ -27,12 +27,12 @@ interval of a t-test. Runs lie under --workdir; the same command resumes them.
 import argparse
 import dataclasses
 import functools
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import logging
 from scipy import stats
 
 from benchmarks import runs, tiny
@@ -40,6 +40,9 @@ from benchmarks.matching import LEFT_OUT, MEASURES, acl_papers, of_words, rows, 
 from docjax import config as configs
 from docjax.data.pairs import Pair, read_pairs, write_pairs
 from docjax.data.shuffled import PIECES
+from docjax.progress import log
+
+logger = logging.getLogger("docjax.benchmarks")
 
 BEST, START = "CoLDE", "MiniLM, mean of all passages, untrained"
 SHUFFLED = ",shuffled"
@@ -122,7 +125,7 @@ def tables(data: Path, workdir: Path) -> dict[str, list[Pair]]:
     kept = [pair for number, pair in enumerate(train) if number % 10 != 9]
     pairs = {"train": without(kept, scored + uniform + dev), "dev": dev, "test": scored}
     lost = len(train) - len(pairs["train"]) - len(dev)
-    logging.info("%d training pairs are also among the others: left out", lost)
+    logger.info("%d training pairs are also among the others: left out", lost)
     workdir.mkdir(parents=True, exist_ok=True)
     write_pairs(workdir / "pairs.tsv", pairs)
     write_pairs(workdir / "uniform.tsv", {"dev": dev, "test": uniform})
@@ -209,7 +212,7 @@ def main(given: Sequence[str] | None = None) -> None:
     runs.add_set(parser)
     sizes = "--systems", BEST, "--set", "epochs=null", "steps=2"
     flags = tiny.parse(parser, given, *tiny.TRAINING, *sizes)
-    logging.set_verbosity(logging.INFO)
+    log.install()
     pairs = tables(flags.data, flags.workdir)
     papers = list(acl_papers(flags.data))
     counted = rules(pairs["train"] + pairs["dev"])

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import logging
 from jaxtyping import Bool, Float
 
 import docjax
@@ -27,6 +26,7 @@ from benchmarks import runs, tiny
 from docjax import config as configs
 from docjax.data.documents import to_line
 from docjax.data.pairs import Pair, write_pairs
+from docjax.progress import log
 from docjax.tasks.matching import matching
 from docjax.types import Document, Section
 
@@ -177,7 +177,7 @@ def main(given: Sequence[str] | None = None) -> None:
     sizes = "--workdir", tiny.workdir, "--systems", "S-BERT at 512", "--documents", 48
     fields = "epochs=null", "steps=1", "batch=8", "limits.segment_tokens=32"
     flags = tiny.parse(parser, given, *sizes, "--set", *fields)
-    logging.set_verbosity(logging.INFO)
+    log.install()
     for seed in flags.seeds:
         made = corpus(seed, flags.documents)
         for name in flags.systems:

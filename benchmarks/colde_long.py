@@ -18,14 +18,13 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from absl import logging
-
 import docjax
 from benchmarks import runs, tiny
 from benchmarks.matching import acl_papers
 from docjax import config as configs
 from docjax.data.documents import to_line
 from docjax.data.packing import padding
+from docjax.progress import log
 from docjax.run.fields import read
 from docjax.run.prepare import prepare
 from docjax.run.prepared import Prepared
@@ -84,7 +83,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--words", type=int, default=23_629, help="of a document")
     sizes = "--data", tiny.data, "--workdir", tiny.workdir, "--count", 4, "--words", 64
     flags = tiny.parse(parser, given, *sizes)
-    logging.set_verbosity(logging.INFO)
+    log.install()
     flags.workdir.mkdir(parents=True, exist_ok=True)
     source, folder = flags.workdir / "long.jsonl", flags.workdir / "run"
     papers = acl_papers(flags.data)

@@ -22,8 +22,6 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from absl import logging
-
 from benchmarks import deca_runs, deca_tables, runs, tiny
 from benchmarks.deca_tables import DATASETS, PARAPHRASES, SYSTEMS, Found, Runs, Table
 
@@ -32,7 +30,6 @@ WEIGHTS = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
 
 def main(given: Sequence[str] | None = None) -> None:
     flags = arguments(given)
-    logging.use_absl_handler()
     for table in tables(flags):
         print(f"\n{table.markdown()}")
 

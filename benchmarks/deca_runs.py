@@ -9,13 +9,13 @@ import argparse
 import copy
 import dataclasses
 import json
+import logging
 import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from absl import logging
 from ml_collections import ConfigDict
 
 from benchmarks import baselines, runs
@@ -32,6 +32,8 @@ from docjax.run.prepared import Prepared
 from docjax.run.side_by_side import all_words
 from docjax.storage import atomic
 from docjax.types import Document, Section
+
+logger = logging.getLogger("docjax.benchmarks")
 
 ONCE = ("tfidf", *baselines.BERT)  # no seed changes them
 MINILM = "all-MiniLM-L6-v2"  # where --bert names no other transformer
@@ -133,7 +135,7 @@ def measured(
     found = measure()
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_text(path, json.dumps([plain, found]))
-    logging.info("%s: %s", run, found)
+    logger.info("%s: %s", run, found)
     return found
 
 

@@ -37,7 +37,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import logging
 
 import docjax
 from benchmarks import docsplit_published as published
@@ -269,7 +268,6 @@ def _order(rows: dict[str, Scores], printed: dict[str, Scores]) -> str:
 
 def main(given: Sequence[str] | None = None) -> None:
     flags = arguments(given)
-    logging.set_verbosity(logging.WARNING)
     found = {corpus: _printed(corpus, flags) for corpus in flags.corpora}
     print(averages(found), flush=True)
 

@@ -11,11 +11,11 @@ the data lies in --workdir.
 
 import argparse
 import dataclasses
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from absl import logging
 
 import docjax
 from benchmarks import runs, tiny, training_pays
@@ -23,6 +23,8 @@ from docjax.model.task_data import FileData
 from docjax.tasks import runner
 from docjax.tasks.embeddings import NoLabels
 from docjax.types import Task
+
+logger = logging.getLogger("docjax.benchmarks")
 
 
 def measured(corpus: str, flags: argparse.Namespace) -> dict[str, float]:
@@ -50,7 +52,7 @@ def _is_ready(task: Task, data: FileData) -> bool:
     try:
         task.check(data, "test")
     except NoLabels as error:
-        logging.warning("left out: %s", error)
+        logger.warning("left out: %s", error)
         return False
     return True
 
@@ -68,7 +70,6 @@ def main(given: Sequence[str] | None = None) -> None:
     runs.add_init(parser)
     sizes = "--corpora", "20news", "--seeds", 0
     flags = tiny.parse(parser, given, *tiny.TRAINING, *sizes)
-    logging.set_verbosity(logging.WARNING)
     print(f"| corpus | {training_pays.TITLES} |\n{'|---' * 7}|")
     for corpus in flags.corpora:
         means = measured(corpus, flags)

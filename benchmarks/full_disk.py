@@ -33,7 +33,7 @@ from benchmarks import tiny
 ROOT = Path(__file__).resolve().parents[1]
 LATE = 60.0  # seconds more than the undisturbed run
 SMALLEST, LARGEST = 0.002, 0.92  # of what the undisturbed run leaves on the disk
-PROGRESS = re.compile(r"step \d+/\d+: |[IW]\d{4} ")  # lines that are no error
+ERROR = re.compile(r"UserError|error|warning|Traceback")  # how an error's line begins
 
 
 class Outcome(NamedTuple):
@@ -120,7 +120,8 @@ def run(config: str, environment: Mapping[str, str], folder: Path) -> Outcome:
         check=False,
     )
     lines = done.stderr.splitlines()
-    errors = [line for line in lines if not PROGRESS.match(line)]
+    first = next((n for n, line in enumerate(lines) if ERROR.match(line)), len(lines))
+    errors = lines[first:]
     return Outcome(done.returncode, time.perf_counter() - started, errors)
 
 

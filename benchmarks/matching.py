@@ -24,13 +24,13 @@ Systems without a model:
 
 import argparse
 import dataclasses
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import logging
 from jaxtyping import Bool, Float
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
@@ -42,11 +42,14 @@ from docjax.data.pairs import Pair, read_pairs
 from docjax.data.records import full_text
 from docjax.data.sources.jsonl import jsonl
 from docjax.model.document_model import DocumentModel
+from docjax.progress import log
 from docjax.retrieval import bm25
 from docjax.storage import atomic
 from docjax.storage.arrays import digest
 from docjax.tasks.matching import matching, measures, splits_of
 from docjax.types import Document
+
+logger = logging.getLogger("docjax.benchmarks")
 
 TABLES = ("pairs.tsv", "pairs_uniform.tsv")
 LEFT_OUT = ("Abstract", "References")  # sections, as in CoLDE
@@ -67,7 +70,7 @@ def main(given: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", nargs="*", default=(), metavar="NAME=DIR")
     runs.add_init(parser)
     flags = tiny.parse(parser, given, *tiny.TRAINING)
-    logging.set_verbosity(logging.INFO)
+    log.install()
     papers = list(acl_papers(flags.data))
     flags.workdir.mkdir(parents=True, exist_ok=True)
     text = "".join(map(to_line, papers))
@@ -185,7 +188,7 @@ def encoded(
         if not path.exists():
             with atomic.partial(path) as partial, partial.open("wb") as file:
                 np.save(file, model.encode(block))
-            logging.info("%d of %d papers", start + len(block), len(papers))
+            logger.info("%d of %d papers", start + len(block), len(papers))
         blocks.append(np.load(path))
     return np.concatenate(blocks)
 

@@ -24,7 +24,6 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from absl import logging
 from ml_collections import ConfigDict
 
 import docjax
@@ -134,7 +133,6 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
 
 def main(given: Sequence[str] | None = None) -> None:
     flags = parse(given)
-    logging.use_absl_handler()
     print("| system | seed | NMI | purity |\n|---|---|---|---|")
     for system in flags.systems:
         for seed in flags.seeds if system != "minilm-512" else (0,):

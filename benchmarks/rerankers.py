@@ -17,6 +17,7 @@ collection, d width of a vector.
 
 import argparse
 import dataclasses
+import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -25,7 +26,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from absl import logging
 from flax.training.train_state import TrainState
 from jaxtyping import Array, Float, Int
 from sklearn.decomposition import TruncatedSVD
@@ -38,6 +38,8 @@ from docjax.errors import UserError
 from docjax.recipe.words import ALONE, tfidf
 from docjax.retrieval import bm25, collection, measures, negatives
 from docjax.types import Document, Qrels, Run, Units
+
+logger = logging.getLogger("docjax.benchmarks")
 
 METRICS = ("p@5", "p@10", "p@20", "ndcg@10")
 CHOOSING = "ndcg@10"  # picks the epoch
@@ -235,7 +237,7 @@ def trained(model: Reranker, data: Data, seed: int, flags: argparse.Namespace) -
             state = step(state, each)
         run = reranked(state, data, list(data.tuning), flags.top)
         score = mean(data.tuning, run, CHOOSING)
-        logging.info("seed %d, epoch %d: %.3f", seed, epoch, score)
+        logger.info("seed %d, epoch %d: %.3f", seed, epoch, score)
         if score > best:
             best, chosen = score, state
     return reranked(chosen, data, list(data.test), flags.top)
@@ -285,5 +287,4 @@ def main(given: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    logging.use_absl_handler()
     main()

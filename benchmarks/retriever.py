@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import logging
 
 from benchmarks import runs, tiny
 from docjax import cli
@@ -228,7 +227,6 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
 
 def main(given: Sequence[str] | None = None) -> None:
     flags = parse(given)
-    logging.use_absl_handler()
     for each in flags.collections:
         table(each, flags)
 

@@ -17,7 +17,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from absl import logging
 
 import docjax
 from benchmarks import runs, tiny, training_pays
@@ -77,7 +76,6 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
 def main(given: Sequence[str] | None = None) -> None:
     flags = parse(given)
     flags.variant = "frozen"
-    logging.use_absl_handler()
     print(f"| corpus, seed | kept | {' | '.join(METRICS)} |\n|---|---|---|---|---|---|")
     for corpus in flags.corpora:
         gains = []

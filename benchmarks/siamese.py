@@ -18,6 +18,7 @@ Axis letters: c documents, b pairs, s sentences or blocks, t words or tokens, d 
 
 import argparse
 import dataclasses
+import logging
 import time
 from collections.abc import Callable, Sequence
 from functools import cache, partial
@@ -27,7 +28,6 @@ import flax.linen as nn
 import jax
 import numpy as np
 import optax
-from absl import logging
 from flax.training.train_state import TrainState
 from jaxtyping import Array, Bool, Float, Int
 from sklearn.feature_extraction.text import CountVectorizer
@@ -40,8 +40,11 @@ from docjax.data.records import full_text
 from docjax.data.tokenizer import train_tokenizer
 from docjax.errors import UserError
 from docjax.objectives.pair_similarity import pair_similarity
+from docjax.progress import log
 from docjax.tasks.matching import matching
 from docjax.types import Document, Targets
+
+logger = logging.getLogger("docjax.benchmarks")
 
 SENTENCE = 32  # words of a sentence that HAN reads at once
 RARE = 5  # documents with a letter trigram that DSSM reads, at least
@@ -126,7 +129,7 @@ def smith_system(documents: Sequence[Document], flags: argparse.Namespace) -> Sy
         given = model, inputs, flags.pretraining, flags.batch, rate, seed
         for epoch, (params, loss) in enumerate(smith.pretrained(*given)):
             if epoch:
-                logging.info("seed %d, pre-training %d: loss %.3f", seed, epoch, loss)
+                logger.info("seed %d, pre-training %d: loss %.3f", seed, epoch, loss)
         return params
 
     return System(model, inputs, smith.matching_loss, rate, initial)
@@ -205,7 +208,7 @@ def trained(
     for epoch in range(1, flags.epochs + 1):
         state = epoch_of(state, system, data.train, flags.batch, (seed, epoch))
         took = time.monotonic() - start
-        logging.info("seed %d, epoch %d: %.0f s", seed, epoch, took)
+        logger.info("seed %d, epoch %d: %.0f s", seed, epoch, took)
     of = cosines(state, system.inputs)
     return matching(of(data.dev), of(data.test))
 
@@ -254,6 +257,5 @@ def main(given: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    logging.use_absl_handler()
-    logging.set_verbosity(logging.INFO)
+    log.install()
     main()

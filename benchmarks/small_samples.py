@@ -12,7 +12,6 @@ words). The last column is docjax less the better of both.
 
 import argparse
 import json
-import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -115,7 +114,6 @@ def main(given: Sequence[str] | None = None) -> None:
     add_init(parser)
     words = "--corpora 20news --sizes 10 --draws 1 --data".split()
     flags = tiny.parse(parser, given, *words, tiny.data, "--workdir", tiny.workdir)
-    logging.getLogger("absl").setLevel(logging.ERROR)
     print("| corpus | documents | TF-IDF | TF-IDF, reduced | docjax | gain |")
     print("|---|---|---|---|---|---|")
     for corpus in flags.corpora:

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 import scipy.stats
-from absl import logging
 
 from benchmarks import debian_texts, news_texts, tiny
 from benchmarks.runs import add_init, add_set, begin, trained
@@ -232,7 +231,6 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
 
 def main(given: Sequence[str] | None = None) -> None:
     flags = parse(given)
-    logging.use_absl_handler()
     print(f"| corpus | documents, words | system | {TITLES} |")
     print("|---|---|---|---|---|---|---|---|---|")
     gains: dict[str, dict[str, float]] = {}

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from absl import logging
 from ml_collections import ConfigDict
 
 import docjax
@@ -107,7 +106,6 @@ def main(given: Sequence[str] | None = None) -> None:
     runs.add_set(parser)
     sizes = "--rows", "components", "--seeds", 0, "--set", "steps=2"
     flags = tiny.parse(parser, given, *tiny.TRAINING, *sizes, "--corpora", "cisi")
-    logging.use_absl_handler()
     print(f"| corpus | metric | system | 640 | {' | '.join(map(str, WIDTHS))} |")
     print("|" + "---|" * (4 + len(WIDTHS)), flush=True)
     for each in flags.corpora:

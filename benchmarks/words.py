@@ -26,7 +26,6 @@ from pathlib import Path
 
 import jax
 import numpy as np
-from absl import logging
 
 from benchmarks import baselines, tiny
 from docjax import config as config_lib
@@ -184,7 +183,6 @@ def _call(cores: int, system: str, run: Path) -> list[float]:
 
 
 def main(given: Sequence[str] | None = None) -> None:
-    logging.use_absl_handler()
     flags = parse(given)
     if flags.tiny:  # without gensim, on the cores of this process
         print(measured(flags))

@@ -1,11 +1,13 @@
 """The `docjax` command.
 
-Exit codes (`train` has those of `docjax.main`): 0 done; 2 a mistake in a flag, a model or the data, explained in one line;
-130 stopped by Ctrl-C. Commands import heavy libraries only when they run, so help is
+Exit codes (`train` has those of `docjax.main`): 0 done; 2 a mistake in a flag, a model
+or the data, explained in one line; 130 stopped by Ctrl-C, 75 by SIGTERM. Commands
+import heavy libraries only when they run, so help is
 instant.
 """
 
 import argparse
+import contextlib
 import importlib
 import os
 import sys
@@ -16,6 +18,8 @@ import shtab
 import docjax
 from docjax.errors import UserError
 from docjax.parts.outside import errors_named
+from docjax.progress import bars, session
+from docjax.progress.signals import Stopped
 from docjax.storage import disk_errors
 
 COMMANDS = (
@@ -25,24 +29,32 @@ COMMANDS = (
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code."""
-    argv = sys.argv[1:] if argv is None else list(argv)
-    code = 0
+    """Runs one command; returns the exit code.
+
+    argv: the words behind the command; None: those of this process, which a signal ends.
+    """
+    alone = argv is None
+    if alone:
+        session.begin()
+    argv = sys.argv[1:] if alone else list(argv)
     try:
         parser = _parser(argv)
         flags, unknown = parser.parse_known_args(argv)
         if unknown:
             flags.refuse(flags, unknown)
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
-        with errors_named(getattr(flags, "allow", ()), f"docjax {argv[0]}"):
+        foreign = errors_named(getattr(flags, "allow", ()), f"docjax {argv[0]}")
+        with session.under_way(), _shown(argv[0]), foreign:
             code = flags.run_command(flags) or 0
         sys.stdout.flush()
     except UserError as error:
         print(f"docjax: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("docjax: stopped", file=sys.stderr)
-        return 130
+    except Stopped as stopped:
+        print(f"docjax: {stopped}", file=sys.stderr, flush=True)
+        if alone:  # Python would end while threads compile, and crash
+            os._exit(stopped.code)
+        return stopped.code
     except BrokenPipeError:  # the reader has closed the output
         _leave_output()
     except OSError as error:
@@ -53,6 +65,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"docjax: {cause.path or 'the output'}: {cause.line}", file=sys.stderr)
         return 2
     return code
+
+
+def _shown(command: str) -> contextlib.AbstractContextManager:
+    """A bar, so that no command is silent for long. A server waits for requests, and
+    training has bars of its own."""
+    if command in ("serve", "train"):
+        return contextlib.nullcontext()
+    return bars.bar(command, ends=False)
 
 
 def _leave_output() -> None:

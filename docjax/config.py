@@ -6,15 +6,17 @@ are explained in `docjax/parts/`, its fields in `docjax/run/fields.py`.
 
 import copy
 import functools
+import logging
 import types
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import ml_collections
-from absl import logging
 
 from docjax.errors import UserError
+
+logger = logging.getLogger(__name__)
 
 Variant = Callable[[Any], None]
 ABSENT = "absent"  # in place of a value, where a field is not there
@@ -85,7 +87,7 @@ def _in_order(chosen: Sequence[Variant], config: Any) -> None:
                 for field in sorted(changes[-1] & set_before)
             ]
             if told:
-                logging.warning(
+                logger.warning(
                     "variant %r changes what %r set: %s",
                     *(variant.__name__, earlier.__name__, ", ".join(told)),
                 )

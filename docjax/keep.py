@@ -6,15 +6,17 @@ and `Judged` asks a judgement without labels whether training helped.
 
 import dataclasses
 import functools
+import logging
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
-from absl import logging
 
 from docjax.errors import UserError
 from docjax.types import Kept
+
+logger = logging.getLogger(__name__)
 
 
 class _Trained:
@@ -97,7 +99,7 @@ class Judged:
 
 @functools.cache  # once for a run
 def _warn_of_few(count: int, least: int) -> None:
-    logging.warning(
+    logger.warning(
         "keep docjax.keep.Judged cannot judge by %d training documents (at least %d): the "
         "run keeps its start (without an encoder its word vectors), whatever the steps "
         "learn; "

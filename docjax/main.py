@@ -6,25 +6,28 @@ continues a stopped run.
 
 Exit codes: 0 done; 1 failed; 2 a mistake in a flag, a config or the data, a full or
 read-only disk, or a workdir in use; 3 the loss or its gradient was not finite; 75
-stopped by SIGTERM with everything saved.
+stopped by SIGTERM, and 130 by Ctrl-C, with everything saved.
 """
+
+from docjax.progress import session
+
+if __name__ == "__main__":  # JAX takes seconds to import
+    session.begin()
 
 import argparse
 import contextlib
 import json
+import logging
 import os
 import shlex
-import signal
 import sys
 import tempfile
-import threading
-from collections.abc import Iterator, Sequence
-from logging import INFO, WARNING, LogRecord, root
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
-from absl import flags, logging
+from absl import flags
 from ml_collections import ConfigDict, config_flags
 
 from docjax import config as config_lib
@@ -34,6 +37,8 @@ from docjax.model.inference import local_mesh
 from docjax.model.load import load
 from docjax.parts import named
 from docjax.parts.outside import errors_named
+from docjax.progress.bars import bar
+from docjax.progress.signals import Stopped
 from docjax.recipe import judges, words
 from docjax.recipe.components import fit_components
 from docjax.recipe.share import with_share, with_this_share
@@ -54,54 +59,52 @@ from docjax.types import Trainer
 
 MODES = ["train", "evaluate", "export", "plan"]
 FLAGS = flags.FLAGS
-CODES = {UserError: 2, loop.NotFinite: 3, loop.Stopped: 75}
+CODES = {UserError: 2, loop.NotFinite: 3}
 
 
 def main(argv: list[str]) -> int:
     """Runs one mode and returns the exit code; prints an error in one line."""
-    signal.signal(signal.SIGTERM, _stop)
-    sys.unraisablehook = _print_unraisable
     try:
-        if command_help.ASKS & set(argv):
-            _define_flags()
-            print(command_help.text(__doc__, FLAGS, argv))
-            return 0
-        told = read_flags(argv)
-        workdir = Path() if FLAGS.mode == "plan" else _workdir(told)
-        if FLAGS.coordinator:
-            jax.distributed.initialize(
-                FLAGS.coordinator, FLAGS.processes, FLAGS.process
-            )
-        elif FLAGS.distributed:
-            join_cluster()
-        elif FLAGS.mode in ("train", "plan"):
-            _use_cores(FLAGS.config)
-        made_with = shlex.join(["python", "-m", "docjax.main", *_training_flags(argv)])
-        metrics = run(FLAGS.config, workdir, FLAGS.mode, made_with, FLAGS.allow)
-        if jax.process_index() == 0:
-            with disk_errors.in_one_line(Path("standard output")):
-                print(json.dumps(metrics), flush=True)
+        with session.under_way():
+            _main(argv)
+    except Stopped as stopped:
+        _print_last(stopped)
+        if jax.distributed.is_initialized():  # the others wait for this process
+            return stopped.code
+        os._exit(stopped.code)  # Python would end while threads compile, and crash
     except tuple(CODES) as error:
-        with contextlib.suppress(OSError):  # standard error may lie on the full disk
-            print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        code = next(code for kind, code in CODES.items() if isinstance(error, kind))
-        if code != 75:
-            # Exit hard: in sys.exit JAX would wait for peers that wait for this
-            # process, and Orbax for threads that a full disk has stopped.
-            os._exit(code)
-        return code
+        _print_last(f"{type(error).__name__}: {error}")
+        # Exit hard: in sys.exit JAX would wait for peers that wait for this process, and
+        # Orbax for threads that a full disk has stopped.
+        os._exit(next(code for kind, code in CODES.items() if isinstance(error, kind)))
     return 0
 
 
-def _stop(*_: Any) -> None:
-    raise loop.Stopped("stopped: the same command continues with the saved files")
+def _print_last(line: object) -> None:
+    with contextlib.suppress(OSError):  # standard error may lie on the full disk
+        print(line, file=sys.stderr, flush=True)
 
 
-def _print_unraisable(unraisable: Any) -> None:
-    """Prints an error that Python cannot raise, unless TensorStore reports each array
-    of a save that failed on a full disk: `run` reports the disk."""
-    if str(unraisable.exc_value) != "Event loop is closed":
-        sys.__unraisablehook__(unraisable)
+def _main(argv: list[str]) -> None:
+    if command_help.ASKS & set(argv):
+        _define_flags()
+        print(command_help.text(__doc__, FLAGS, argv))
+        return
+    told = read_flags(argv)
+    workdir = Path() if FLAGS.mode == "plan" else _workdir(told)
+    if FLAGS.coordinator:
+        jax.distributed.initialize(FLAGS.coordinator, FLAGS.processes, FLAGS.process)
+    elif FLAGS.distributed:
+        join_cluster()
+    elif FLAGS.mode in ("train", "plan"):
+        _use_cores(FLAGS.config)
+    if FLAGS.process or (FLAGS.distributed and jax.process_index()):
+        logging.getLogger("docjax").setLevel(logging.WARNING)  # process 0 says the rest
+    made_with = shlex.join(["python", "-m", "docjax.main", *_training_flags(argv)])
+    metrics = run(FLAGS.config, workdir, FLAGS.mode, made_with, FLAGS.allow)
+    if jax.process_index() == 0:
+        with disk_errors.in_one_line(Path("standard output")):
+            print(json.dumps(metrics), flush=True)
 
 
 def train(
@@ -114,9 +117,10 @@ def train(
     """Trains a config and returns the model; `workdir` gets all files of the run.
 
     `python -m docjax.main` with this config and workdir gives the same parameters (bit
-    for bit), metrics and report. A stopped run continues. Standard error has the
-    metrics of the steps, and what the run chose and kept. In the main thread SIGTERM
-    saves and stops the run.
+    for bit), metrics and report. A stopped run continues. Standard error has what the
+    run does and chooses; a program that has set up Python's logging gets these lines in
+    its own handlers, from the logger "docjax". In the main thread Ctrl-C and SIGTERM save
+    and stop the run.
 
     Args:
       config: a config, such as `docjax.config.load("graph_roberta", variant="small")`
@@ -131,36 +135,18 @@ def train(
     Raises:
       UserError: for a mistake in the config or the data, and for a part or callback of
         yours that fails, explained in one line.
-      docjax.training.loop.Stopped: after SIGTERM, when everything is saved.
+      docjax.training.loop.Stopped: a KeyboardInterrupt, after Ctrl-C or SIGTERM, when
+        everything is saved.
       docjax.training.loop.NotFinite: if the loss or the gradient is not finite.
     """
     if isinstance(config, str | Path):
         config = config_lib.load(config)
     run_directory = Path(workdir)
     _use_cores(config)
-    with _choices_logged():
+    with session.under_way():
         made_with = "docjax.train(config, workdir)"
         run(config, run_directory, "train", made_with, allow, callbacks)
         return load(run_directory, allow=allow)
-
-
-@contextlib.contextmanager
-def _choices_logged() -> Iterator[None]:
-    """Logs what docjax chose and how long it takes, unless the caller has set the level
-    of absl's logger; leaves logging and SIGTERM's handler as they were."""
-    stop, handlers = signal.getsignal(signal.SIGTERM), list(root.handlers)
-    logger = logging.get_absl_logger()
-    before = logger.level
-    logger.setLevel(before or INFO)
-    logger.addFilter(_ours)
-    try:
-        yield
-    finally:
-        logger.removeFilter(_ours)
-        logger.setLevel(before)
-        root.handlers[:] = handlers  # absl adds a handler when it first logs
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, stop)
 
 
 def _use_cores(config: ConfigDict) -> None:
@@ -211,40 +197,53 @@ def _run(
     config: RunConfig, workdir: Path, mode: str, made_with: str, callbacks: Callbacks
 ) -> dict[str, Any]:
     memory.keep_freed()
-    prepared = _prepared(config, workdir, mode)
-    # scikit-learn loads slowly: a mistake in a flag is reported before.
-    from docjax.run.scoring import Scoring, plain_data
+    with bar("preparation"):
+        prepared = _prepared(config, workdir, mode)
+        # scikit-learn loads slowly: a mistake in a flag is reported before.
+        from docjax.run.scoring import Scoring
 
-    ready = Scoring(prepared, local_mesh()).check(mode)
-    prepared = frozen.with_vectors(prepared)
+        ready = Scoring(prepared, local_mesh()).check(mode)
+        prepared = frozen.with_vectors(prepared)
+        if mode == "train":
+            mesh = sharding.mesh()
+            prepared = with_share(prepared, mesh)
+            fit_components(prepared, mesh)
+            trainer = _trainer(prepared, mesh)
     if mode == "train":
-        mesh = sharding.mesh()
-        prepared = with_share(prepared, mesh)
-        fit_components(prepared, mesh)
         scoring = Scoring(prepared, mesh, ready)
-        loop.train(prepared, _trainer(prepared, mesh), mesh, scoring, callbacks)
+        loop.train(prepared, trainer, mesh, scoring, callbacks)
     after = trained_params(workdir, prepared.encoder)
-    local = Scoring(prepared, local_mesh(), ready)
-    metrics = local(after) if mode == "evaluate" else last_metrics(workdir)
+    local, metrics = Scoring(prepared, local_mesh(), ready), last_metrics(workdir)
+    if mode == "evaluate":
+        with bar("scores"):
+            metrics = local(after)
     if mode == "evaluate" and not metrics:
         raise UserError(
             "there is nothing to evaluate (no task, or no labelled document): set "
             "tasks in the config, or label documents"
         )
-    if jax.process_index() == 0:
-        # Imported here because plots and scikit-learn load slowly.
-        from docjax.export import write as export
-        from docjax.run import report as run_report
-        from docjax.run import retrieval_report
+    if mode == "export" and jax.process_index() == 0:
+        from docjax.export import write as export  # loads slowly
 
-        if mode == "export":
+        with bar("export"):
             export.export_run(workdir, config.allow)
-        plain = plain_data(prepared, local.mesh)
-        found = retrieval_report.gathered(prepared, local.data(after), metrics)
-        page = run_report.write(prepared, local.data, plain, after, made_with, found)
-        logging.info("report: %s", page)
-    wait("report")
+    with bar("report") as shown:
+        if jax.process_index() == 0:
+            shown.note = str(_report(local, after, metrics, made_with))
+        wait("report")
     return metrics
+
+
+def _report(scoring: Any, params: Any, metrics: dict[str, Any], made_with: str) -> Path:
+    """Writes the report of a run that ended with `params`; returns its page."""
+    # Imported here because plots and scikit-learn load slowly.
+    from docjax.run import report, retrieval_report
+    from docjax.run.scoring import plain_data
+
+    prepared = scoring.prepared
+    plain = plain_data(prepared, scoring.mesh)
+    found = retrieval_report.gathered(prepared, scoring.data(params), metrics)
+    return report.write(prepared, scoring.data, plain, params, made_with, found)
 
 
 def _prepared(config: RunConfig, workdir: Path, mode: str) -> Prepared:
@@ -279,7 +278,7 @@ def _planned(config: RunConfig) -> dict[str, Any]:
     from docjax.run.scoring import Scoring  # scikit-learn loads slowly
 
     memory.keep_freed()
-    with tempfile.TemporaryDirectory(prefix="docjax-plan-") as name:
+    with bar("plan"), tempfile.TemporaryDirectory(prefix="docjax-plan-") as name:
         prepared, mesh = prepare(config, Path(name)), sharding.mesh()
         words.fit(prepared, judges.of_run(prepared))
         _check_sizes(prepared)
@@ -304,9 +303,6 @@ def read_flags(argv: list[str]) -> str:
 
     Returns what to tell the user of that, or "". Raises UserError for a mistake in them.
     """
-    logging.use_absl_handler()
-    logging.set_verbosity(logging.INFO)
-    logging.get_absl_handler().addFilter(_ours)
     _define_flags()
     FLAGS.mark_as_parsed()  # a config logs while the flags are parsed
     argv, told = config_flag.demo_without_source(argv)
@@ -363,14 +359,6 @@ def _workdir(told: str) -> Path:
         line = f"--workdir={workdir}" + (f" ({told})" if told else "")
         print(line, file=sys.stderr, flush=True)
     return workdir
-
-
-def _ours(record: LogRecord) -> bool:
-    """Whether to log a record: not the details of other libraries, and not their
-    errors of a full disk, which `run` reports."""
-    if record.exc_info and disk_errors.cause(record.exc_info[1]):
-        return False
-    return record.levelno >= WARNING or "docjax" in Path(record.pathname).parts
 
 
 if __name__ == "__main__":

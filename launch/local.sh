@@ -7,8 +7,8 @@
 # with the number of the process. All processes receive SIGTERM, SIGINT and SIGHUP. When
 # a process fails, the launcher stops all others. The exit code is 0, or the code of the
 # first process that failed: 1 failed, 2 a mistake in the command or the data, 3 a loss
-# that is not finite, 75 SIGTERM stopped the run with everything saved (run the same command
-# again).
+# that is not finite, 75 SIGTERM or 130 Ctrl-C stopped the run with everything saved (run the
+# same command again).
 #
 # Environment: DEVICES  simulated devices of each process (1)
 #              PYTHON   the Python to run (.venv/bin/python, else python3)

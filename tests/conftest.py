@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import absl.logging
 import jax
 import jaxtyping
 import numpy as np
@@ -66,14 +65,13 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_runtest_teardown() -> None:
-    """Turns off the logging that the main functions of benchmarks turn on, and forgets
-    what was logged once."""
+    """Turns off the log that the main functions of benchmarks turn on, and forgets what
+    was logged once."""
     from docjax.data import once
 
     once.warn.cache_clear()
-    logging.root.removeHandler(absl.logging.get_absl_handler())
-    absl.logging.set_verbosity(absl.logging.WARNING)
-    absl.logging.get_absl_logger().setLevel(logging.NOTSET)
+    once.say.cache_clear()
+    logging.getLogger("docjax").setLevel(logging.NOTSET)
     logging.root.setLevel(logging.WARNING)
 
 

@@ -4,6 +4,7 @@ import ast
 import importlib
 import pydoc
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -91,13 +92,16 @@ def test_training_begins_without_what_its_end_needs():
     assert not {"sklearn", "matplotlib", "nltk"} & set(modules)
 
 
-def test_ctrl_c_is_one_line(capsys, monkeypatch):
-    def stopped(flags):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(augment, "run", stopped)
-    assert cli.main(["augment", "a text"]) == 130
-    assert capsys.readouterr().err == "docjax: stopped\n"
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 75)]
+)
+def test_a_signal_is_one_line(capsys, monkeypatch, number, code):
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    monkeypatch.setattr(augment, "run", lambda flags: signal.raise_signal(number))
+    assert cli.main(["augment", "a text"]) == code
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
+    said = "docjax: stopped: the same command goes on with what is saved\n"
+    assert capsys.readouterr().err == said
 
 
 def test_an_output_without_room_is_one_line():

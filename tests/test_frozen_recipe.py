@@ -165,7 +165,7 @@ def test_a_corpus_larger_than_the_steps_can_read_is_sampled(
     texts = [" ".join(line["text"].split()[:30]) for line in lines]
     found = recipe(written(path, texts), tiny, steps=4)
     found.views.tokens = 20
-    with caplog.at_level("INFO", "absl"):
+    with caplog.at_level("INFO", "docjax"):
         docjax.train(found, tmp_path / "run")
     prepared = prepare(config_of(tmp_path / "run"), tmp_path / "run")
     known = set(prepared.learnt_from.tolist())
@@ -420,8 +420,8 @@ def test_documents_of_the_run_are_not_read_again(trained, monkeypatch):
     monkeypatch.setattr(
         inference.Inference,
         "_read",
-        lambda self, params, new, kind: (
-            counts.append(len(new)) or read(self, params, new, kind)
+        lambda self, params, new, *rest: (
+            counts.append(len(new)) or read(self, params, new, *rest)
         ),
     )
     found = list(data.encode([*documents, changed]))
@@ -473,8 +473,8 @@ def test_a_run_mines_with_the_vectors_that_it_has(
     monkeypatch.setattr(
         inference.Inference,
         "_read",
-        lambda self, params, new, kind: (
-            kinds.append(kind) or read(self, params, new, kind)
+        lambda self, params, new, kind, *rest: (
+            kinds.append(kind) or read(self, params, new, kind, *rest)
         ),
     )
     copy = shutil.copytree(trained, tmp_path / "run")
@@ -707,7 +707,7 @@ def test_a_run_says_how_long_the_encoder_reads_before_it_reads(
         path.unlink()
     prepared = prepare(config_of(run), run)
     monkeypatch.setattr(duration, "seconds_a_token", lambda *_: 0.01)
-    with caplog.at_level("INFO", "absl"):
+    with caplog.at_level("INFO", "docjax"):
         frozen.with_vectors(prepared)
     tokens = int(prepared.corpus.lengths.sum())
     [line] = [m for m in caplog.messages if m.startswith("the frozen encoder reads")]

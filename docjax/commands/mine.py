@@ -12,16 +12,17 @@ one line of JSON.
 
 import argparse
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from absl import logging
-
 import docjax
 from docjax.commands import options
 from docjax.errors import UserError
+
+logger = logging.getLogger(__name__)
 
 HELP = "hard negatives for training, in a sealed file"
 EXAMPLE = "docjax mine bm25 --data scifact --output negatives.jsonl"
@@ -117,7 +118,7 @@ def _check_missing(missing: set[str], of_judgements: int) -> None:
     text += f", {min(missing)!r} is one"
     if len(missing) == of_judgements:
         raise UserError(f"{text}; add them")
-    logging.warning(text)
+    logger.warning(text)
 
 
 def _added(read: Callable[[], Iterable], ranked: Any, missing: set[str]) -> Iterator:
@@ -147,7 +148,7 @@ def _encode_of_run(run: Path, allow: list[str]) -> Callable[..., Iterator] | Non
             prepared = frozen.with_vectors(prepared)
             prepared = with_share(prepared, local_mesh())
     except (UserError, OSError) as error:
-        logging.warning("the model reads every document again: %s", error)
+        logger.warning("the model reads every document again: %s", error)
         return None
     params = parameters.trained_params(run, prepared.encoder)
     return scoring.Scoring(prepared, local_mesh()).data(params).encode_once

@@ -13,17 +13,18 @@ maxsim adds up. "-" is standard input or output.
 
 import argparse
 import json
+import logging
 import sys
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from absl import logging
-
 import docjax
 from docjax.commands import options
 from docjax.errors import UserError
+
+logger = logging.getLogger(__name__)
 
 HELP = "the documents nearest to each query"
 WEIGHT, SCALE = 0.5, "min-max"
@@ -207,6 +208,6 @@ def _write(
     without = sum(not found for found in ranking.values())
     if without:
         text = "%d of %d queries match no document and are not in the run"
-        logging.warning(text, without, len(ranking))
+        logger.warning(text, without, len(ranking))
     stream = sys.stderr if flags.run == "-" else sys.stdout
     print(json.dumps(counts), file=stream)

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import itertools
 import json
+import logging
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import logging
 from jaxtyping import Float, Int
 
 from docjax.data import corpus_files
@@ -21,8 +21,11 @@ from docjax.data.segments import spread
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import tokenize
 from docjax.errors import UserError
+from docjax.progress.bars import bar
 from docjax.storage import atomic, lock, manifest
 from docjax.types import Document, UnitCutter, Units
+
+logger = logging.getLogger(__name__)
 
 DOCUMENTS_AT_ONCE = 256
 
@@ -100,16 +103,18 @@ class Corpus:
                 partial = folder.with_name(folder.name + ".partial")
                 shutil.rmtree(partial, ignore_errors=True)
                 partial.mkdir()
-                pairs = _tokenized(documents, units, tokenizer, limit)
-                summary = corpus_files.write(
-                    partial, pairs, tokenizer.vocabulary, fingerprint, of_contents
-                )
-                logging.info("corpus: %s", summary)
+                with bar("corpus", unit="document") as read:
+                    counted = read.each(documents)
+                    pairs = _tokenized(counted, units, tokenizer, limit)
+                    summary = corpus_files.write(
+                        partial, pairs, tokenizer.vocabulary, fingerprint, of_contents
+                    )
+                logger.info("%s", _in_words(folder.name, summary))
                 shutil.rmtree(folder, ignore_errors=True)
                 atomic.rename(partial, folder)
             elif facts["fingerprint"] != fingerprint:
                 corpus_files.write_facts(folder, facts | {"fingerprint": fingerprint})
-                logging.info("corpus kept: its files have other times, equal contents")
+                logger.info("corpus kept: its files have other times, equal contents")
         return cls(folder)
 
     def __len__(self) -> int:
@@ -238,6 +243,14 @@ class Corpus:
         return dict(self._summary)
 
 
+def _in_words(name: str, summary: dict[str, Any]) -> str:
+    """What a corpus holds, for the log."""
+    counted = "documents", "words", "units", "tokens"
+    counts = ", ".join(f"{summary.get(key, 0):,} {key}" for key in counted)
+    labels = len(summary["labels"])
+    return f"{name}: {counts}" + (f", {labels} labels" if labels else "")
+
+
 def fingerprint(
     source: Callable | None,
     units: Any,
@@ -282,7 +295,7 @@ def _tokenized(
     if empty:
         raise UserError("empty corpus: the source has no documents")
     if full and units.readable:
-        logging.warning(
+        logger.warning(
             "%d units have as many tokens as a segment has room for (%d): longer "
             "sentences and texts without sentence ends are cut inside; shorter units or "
             "more segment_tokens keep them whole",

@@ -6,18 +6,20 @@ An example is a row of the batch. The classes here choose the documents of the e
 
 import dataclasses
 import functools
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
-from absl import logging
 from jaxtyping import Bool, Int
 
 from docjax.data.corpus import Corpus
 from docjax.data.pairs import Pair, check_kinds, held_out, linked_pairs, read_pairs
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Document
+
+logger = logging.getLogger(__name__)
 
 Related = Callable[[Int[np.ndarray, "b s"]], Bool[np.ndarray, "b m"]]
 Neighbours = Mapping[int, Collection[int]]  # for a document the related documents
@@ -174,7 +176,7 @@ class Pairs:
         inside = np.isin(rows, known.documents).all(axis=1)
         if not inside.all():
             text = "left out %d of %d pairs: training does not read both documents"
-            logging.warning(text, int((~inside).sum()), len(rows))
+            logger.warning(text, int((~inside).sum()), len(rows))
         if self.dissimilar:
             check_kinds("training", similar[inside])
             return Examples(self.kinds, rows[inside], similar[inside].astype(int))
@@ -188,7 +190,7 @@ class Pairs:
         kept = [pair for pair in pairs if pair.similar or self.dissimilar]
         if self.path and len(kept) < len(pairs):
             text = "left out %d pairs with the label 0: training needs similar pairs"
-            logging.warning(text, len(pairs) - len(kept))
+            logger.warning(text, len(pairs) - len(kept))
         return self.path or "links", kept
 
     def _of_table(self) -> list[Pair]:
@@ -198,7 +200,7 @@ class Pairs:
         train, chosen = held_out(pairs)
         if chosen:
             text = "%d of %d pairs of the split train are held out, for thresholds"
-            logging.info(text, len(chosen), len(chosen) + len(train))
+            logger.info(text, len(chosen), len(chosen) + len(train))
         if not any(pair.similar for pair in train):
             raise UserError(
                 f'{file}: no pair of the split "train" has the label 1; its splits are '

@@ -9,5 +9,11 @@ logger = logging.getLogger(__name__)
 
 @functools.cache
 def warn(text: str, *values: Any) -> None:
-    """Logs the text with its values, unless the same was logged before."""
+    """Warns of the text with its values, unless the same was said before."""
     logger.warning(text, *values)
+
+
+@functools.cache
+def say(text: str, *values: Any) -> None:
+    """As `warn`, of what is no reason to worry."""
+    logger.info(text, *values)

@@ -2,11 +2,11 @@
 
 import dataclasses
 import functools
+import logging
 from collections.abc import Callable, Iterator, Mapping
 
 import grain
 import numpy as np
-from absl import logging
 from jaxtyping import Float, Int
 
 from docjax.data import together
@@ -28,6 +28,8 @@ from docjax.types import (
     Units,
     Views,
 )
+
+logger = logging.getLogger(__name__)
 
 SAMPLE = 4096  # examples whose segments choose the widths of the micro-batches
 
@@ -210,7 +212,7 @@ def check_fills(batch: int, examples: int) -> None:
 
 def log_cut(counts: Int[np.ndarray, " b"], most: int | None) -> None:
     """Logs how many units the limit leaves out of documents with `counts` units."""
-    if most:
+    unread = np.maximum(counts - most, 0) if most else counts * 0
+    if unread.any():
         text = "%d training documents have more than %d units: %d units are not read"
-        unread = np.maximum(counts - most, 0)
-        logging.info(text, int((unread > 0).sum()), most, int(unread.sum()))
+        logger.info(text, int((unread > 0).sum()), most, int(unread.sum()))

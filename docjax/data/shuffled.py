@@ -1,13 +1,15 @@
 """Documents with their sections or segments in random order (CoLDE's study)."""
 
 import dataclasses
+import logging
 import zlib
 
 import numpy as np
-from absl import logging
 
 from docjax.errors import UserError
 from docjax.types import Segments
+
+logger = logging.getLogger(__name__)
 
 PIECES = ("sections", "segments")  # that `Shuffled` puts in another order
 
@@ -52,7 +54,7 @@ class Shuffled:
                 "order: leave shuffled out"
             )
         if self.fixed:
-            logging.warning(
+            logger.warning(
                 "%d of %d documents have fewer than two %s that the model tells apart: "
                 "they stay as they are",
                 *(self.fixed, self.documents, self.pieces),

@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import functools
 import itertools
+import logging
 import re
 import shutil
 import tempfile
@@ -17,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import logging
 from safetensors import SafetensorError
 
 import docjax
@@ -35,6 +35,8 @@ from docjax.parts import named
 from docjax.run import metrics
 from docjax.storage import atomic, json_file, manifest
 from docjax.types import Document, Section
+
+logger = logging.getLogger(__name__)
 
 MOST = 1e-4  # the largest difference that a number of an export may have
 SAMPLE = 8  # documents to compare vectors of, besides one of LONG words
@@ -80,7 +82,7 @@ def export_run(run: Path, allow: str | Sequence[str] = ()) -> Path:
     """Writes a run to RUN/export, unless an export of the same parameters is there."""
     out, model = run / "export", load(run, allow=allow)
     if _holds(out, model):
-        logging.info("%s already holds these parameters", out)
+        logger.info("%s already holds these parameters", out)
         return out
     with _filled(out, model, run) as partial:
         shutil.rmtree(out, ignore_errors=True)
@@ -136,7 +138,13 @@ def _fill(
     text = card.card(name, facts, folder, family_of(model.encoder.segment), _about(run))
     (folder / "README.md").write_text(text, encoding="utf-8")
     manifest.seal(folder)
-    logging.info("exported %s: %s", name, facts["measured"])
+    count, differences = (
+        facts["measured"]["documents"],
+        facts["measured"]["differences"],
+    )
+    largest = max(differences.values(), default=0.0)
+    text = "exported %s: vectors of %d documents differ by at most %.1e in %s"
+    logger.info(text, name, count, largest, ", ".join(differences))
 
 
 def _run(model: Any) -> Path | None:

@@ -3,15 +3,16 @@
 `configs.py` reads config.json, `weights.py` the tensors.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from absl import logging
-
 from docjax.errors import UserError
 from docjax.huggingface import configs
 from docjax.storage import json_file
+
+logger = logging.getLogger(__name__)
 
 MODULES = ("Transformer", "Pooling", "Dense", "Normalize")  # in this order
 POOLINGS = {"mean": "mean", "cls": "first"}  # theirs -> ours
@@ -163,7 +164,7 @@ def _include_prompt(config: Mapping[str, Any], source: str, name: str) -> bool:
         return False
     included = include_prompt(config, source)
     if included and "instructor" in model.rpartition("/")[2].lower():
-        logging.warning(
+        logger.warning(
             "%s: the mean of tokens includes the prompt, but INSTRUCTOR leaves it out: "
             "set include_prompt to false in %s",
             name,

@@ -5,12 +5,12 @@ imported. `exported.py` writes weights.
 """
 
 import dataclasses
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import logging
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax.encoders.document import DocumentEncoder
@@ -21,6 +21,8 @@ from docjax.huggingface import configs, docjax_json, files, names, sentence_modu
 from docjax.huggingface.family import Family, by_model_type, family_of_config
 from docjax.huggingface.sentence_modules import Modules
 from docjax.storage import json_file
+
+logger = logging.getLogger(__name__)
 
 MEND = "take config.json and weights of the same model"
 COMPARING = "config_sentence_transformers.json"
@@ -232,7 +234,7 @@ def _has_head(
     same = lambda: np.array_equal(tensors[decoder][:], tensors[words][:])
     tied = decoder not in tensors or same()
     if not tied:
-        logging.warning(
+        logger.warning(
             "%s: the head for masked tokens is left out: %s differs from the "
             "embeddings of the tokens, which docjax uses instead",
             folder,

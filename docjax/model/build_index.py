@@ -13,6 +13,7 @@ from docjax.data.sources.jsonl import check_again, stamp
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.encode_file import encode_file
+from docjax.progress.bars import bar
 from docjax.retrieval import bm25, bm25_files, codes, hnsw, shortlist, trec
 from docjax.retrieval import index_files as index
 from docjax.retrieval.beir import read_documents
@@ -119,10 +120,14 @@ def _finish(output: Path, corpus: _Corpus, count: int, facts: dict[str, Any]) ->
     """Writes what an index of `count` vectors has beside them; the facts last."""
     (output / index.FACTS).unlink(missing_ok=True)  # of files that are made again
     line_starts.write_starts(beside(output / index.VECTORS, "ids.jsonl"))
-    line_starts.write(map(to_line, corpus.documents()), output / index.DOCUMENTS)
+    with bar("texts", count, "document") as read:
+        documents = read.each(corpus.documents())
+        line_starts.write(map(to_line, documents), output / index.DOCUMENTS)
     (output / index.WORDS).mkdir(exist_ok=True)
     settings = bm25.preset(facts["words"])
-    by_words = bm25_files.write(corpus.documents(), settings, output / index.WORDS)
+    with bar("words", count, "document") as read:
+        documents = read.each(corpus.documents())
+        by_words = bm25_files.write(documents, settings, output / index.WORDS)
     corpus.check(count, len(line_starts.Lines(output / index.DOCUMENTS)), by_words)
     if facts["codes"]:
         _write_codes(output, facts["codes"])

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
 from docjax.data.documents import parts, warn_of_bad
 from docjax.data.sources.jsonl import check_again, stamp
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
+from docjax.progress.bars import bar
 from docjax.retrieval import finite
 from docjax.retrieval.beir import read_documents
 from docjax.storage.shards import PASSAGES, SIZES, VECTORS, Shards, beside, rows_and_ids
@@ -93,8 +93,10 @@ def survey(
     report: Counter = Counter()
     documents = read_documents(path, max_bad_fraction, report)
     documents = check(documents, path) if check else documents
-    bar = tqdm(documents, desc="check", unit="document", disable=None, leave=False)
-    sizes = [len(shard) for shard in parts(iter(bar), DOCUMENTS, CHARACTERS)]
+    sizes = []
+    with bar("check", unit="document") as checked:
+        for shard in parts(checked.each(documents), DOCUMENTS, CHARACTERS):
+            sizes.append(len(shard))
     warn_of_bad(report, path)
     del report["documents"]
     return {"documents": sizes, "left_out": report}
@@ -122,8 +124,7 @@ def _encode_shards(
 ) -> None:
     """Writes the missing shards of this process."""
     total = sum(sizes[process::processes])
-    bar = tqdm(total=total, desc="encode", unit="document", disable=None)
-    with bar, contextlib.closing(documents):
+    with bar("encode", total, "document") as shown, contextlib.closing(documents):
         for number, shard in enumerate(parts(documents, DOCUMENTS, CHARACTERS)):
             if [len(shard)] != sizes[number : number + 1]:
                 break
@@ -137,7 +138,7 @@ def _encode_shards(
                         of_passages = np.repeat(ids, arrays[SIZES]).tolist()
                         finite.check(arrays[PASSAGES], of_passages, "document")
                     files.write(number, arrays, ids, counts)
-                bar.update(len(shard))
+                shown.add(len(shard))
 
 
 def write_array(encoded: Iterable[Encoded], output: Path) -> None:

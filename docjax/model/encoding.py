@@ -4,22 +4,25 @@
 """
 
 import collections
+import contextlib
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
-from absl import logging
 from jaxtyping import Float
-from tqdm import tqdm
 
 from docjax.errors import UserError
 from docjax.model.cosines import unit
 from docjax.model.inference import Inference, local_mesh
 from docjax.model.inputs import Item, as_document, as_list, check_list
 from docjax.model.reading import COUNTS, Reading
+from docjax.progress import bars
 from docjax.types import Arrays, Document, Encoded, GraphBuilder
+
+logger = logging.getLogger(__name__)
 
 Vectors = Float[np.ndarray, "... d"]  # one document: [d], a list: [b d]
 
@@ -79,10 +82,10 @@ class Encoding(Reading):
         """
         items, alone = as_list(documents)
         stats: dict[str, int] = {}
-        bar = iter(tqdm(items, disable=not show_progress_bar))
         prompt = self.prompt_of(prompt, prompt_name, self.document_prompt)
         options: Any = dict(batch_size=batch_size, stats=stats, prompt=prompt)
-        rows = list(self.encode_stream(bar, **options))
+        with bars.shown() if show_progress_bar else contextlib.nullcontext():
+            rows = list(self.encode_stream(items, **options))
         if not return_stats:
             self.warn(stats)
         vectors = np.stack(rows) if rows else self._no_vectors()
@@ -114,7 +117,8 @@ class Encoding(Reading):
         stats = {} if stats is None else stats
         tokens = self.read(documents, stats, prompt)
         inference = self.inference(batch_size, prompt)
-        return map(self._truncated, inference.encode(self.params, tokens))
+        total = len(documents) if isinstance(documents, Sized) else None
+        return map(self._truncated, inference.encode(self.params, tokens, total))
 
     def encode_with_passages(
         self, documents: Iterable[Item], stats: dict[str, int]
@@ -149,12 +153,12 @@ class Encoding(Reading):
                 ids.append(document.id)
                 yield document
 
-        bar = tqdm(with_ids_kept(), desc="encode", unit="document", disable=None)
         pairs: Iterator[tuple[np.ndarray, np.ndarray | None]]
         if passages:
-            pairs = self.encode_with_passages(iter(bar), counts)
+            pairs = self.encode_with_passages(with_ids_kept(), counts)
         else:
-            pairs = ((v, None) for v in self.encode_stream(iter(bar), stats=counts))
+            vectors = self.encode_stream(with_ids_kept(), stats=counts)
+            pairs = ((vector, None) for vector in vectors)
         for vector, parts in pairs:
             counts["width"] = len(vector)
             yield Encoded(ids.popleft(), vector, parts)
@@ -209,7 +213,7 @@ class Encoding(Reading):
             for row, vector in zip(rows, encoded, strict=True):
                 vectors[row] = vector
         if self.parts > 1 and long.any():
-            logging.warning("%d long queries: their first segment is read", long.sum())
+            logger.warning("%d long queries: their first segment is read", long.sum())
         width = self.width // self.parts if self.parts > 1 else None
         return np.stack([vector[:width] for vector in vectors])
 

@@ -5,12 +5,11 @@
 
 import dataclasses
 import functools
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-
-from absl import logging
 
 from docjax.data import splits
 from docjax.data.pairs import read_pairs
@@ -22,6 +21,8 @@ from docjax.parts import named, outside
 from docjax.tasks import catalogue
 from docjax.tasks.runner import scores
 from docjax.types import Task
+
+logger = logging.getLogger(__name__)
 
 PARTS = ("train", "test")
 
@@ -115,13 +116,13 @@ def _with_splits(source: Source) -> Source:
     counts = {split: n for (has_label, split), n in kinds.items() if has_label}
     unlabelled = kinds.total() - sum(counts.values())
     if unlabelled:
-        logging.warning("%d documents have no label: they are not used", unlabelled)
+        logger.warning("%d documents have no label: they are not used", unlabelled)
     if set(counts) == {None}:
-        logging.warning(splits.NO_SPLIT)
+        logger.warning(splits.NO_SPLIT)
         return functools.partial(splits.holdout, labelled)
     unused = {name: n for name, n in counts.items() if name not in PARTS}
     if unused:
-        logging.warning("documents of these splits are not used: %s", unused)
+        logger.warning("documents of these splits are not used: %s", unused)
     return labelled
 
 

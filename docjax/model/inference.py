@@ -5,11 +5,12 @@ their number. While the devices read a window, a thread makes the next one: a GP
 wait for the tokenizer. Several devices share each micro-batch.
 """
 
+import collections
 import dataclasses
 import functools
 import math
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -28,6 +29,7 @@ from docjax.data.microbatches import (
 )
 from docjax.encoders.document import DocumentEncoder, without_segment
 from docjax.errors import UserError
+from docjax.progress.bars import bar
 from docjax.types import DOCUMENT, QUERY, GraphBuilder, Graphs, Segments
 
 TOKENS = 8192  # tokens that a device reads in one call of the segment encoder
@@ -64,11 +66,11 @@ class Inference:
             raise UserError(f"batch_size {self.batch}: give a number of at least 1")
 
     def encode(
-        self, params: Any, documents: Iterable[Segments]
+        self, params: Any, documents: Iterable[Segments], total: int | None = None
     ) -> Iterator[Float[np.ndarray, " d"]]:
-        """The documents' vectors, in their order."""
-        for window in ahead(windows(documents)):
-            yield from self._window(params, window, self.segments(params, window))
+        """The documents' vectors, in their order; `total` says how many there are."""
+        for window, segments in self._windows(params, documents, total):
+            yield from self._window(params, window, segments)
 
     def with_passages(
         self, params: Any, documents: Iterable[Segments]
@@ -77,8 +79,7 @@ class Inference:
 
         So segments, queries and documents can be compared with each other.
         """
-        for window in ahead(windows(documents)):
-            segments = self.segments(params, window)
+        for window, segments in self._windows(params, documents):
             vectors = self._window(params, window, segments)
             ends = np.cumsum([len(part) for part in segments])
             parts = np.concatenate(segments)
@@ -86,6 +87,16 @@ class Inference:
             passages = np.asarray(self._apply("queries", params, padded))
             parts = np.split(passages[: len(parts)], ends[:-1])
             yield from zip(vectors, parts, strict=True)
+
+    def _windows(
+        self, params: Any, documents: Iterable[Segments], total: int | None = None
+    ) -> Iterator[tuple[list[Segments], list[Float[np.ndarray, "p d"]]]]:
+        """Windows of documents, and the vectors of their segments."""
+        with bar("encode", total, "document") as shown:
+            for window in ahead(windows(documents)):
+                with shown.part(len(window)) as read:
+                    segments = self.segments(params, window, read=read)
+                yield window, segments
 
     def _window(
         self, params: Any, window: list[Segments], segments: Sequence[np.ndarray]
@@ -98,35 +109,54 @@ class Inference:
         return vectors
 
     def segments(
-        self, params: Any, documents: Sequence[Segments], kind: str = DOCUMENT
+        self,
+        params: Any,
+        documents: Sequence[Segments],
+        kind: str = DOCUMENT,
+        read: Callable[[int | float], None] = lambda share: None,
     ) -> list[Float[np.ndarray, "p d"]]:
         """The vectors of the segments of each document or query.
 
-        Documents that carry vectors are not read again.
+        Documents that carry vectors are not read again. `read` is called with the share
+        of the tokens that the encoder has read since the last call.
         """
         new = [each for each in documents if each.vectors is None]
-        vectors = iter(self._read(params, new, kind) if new else ())
+        vectors = iter(self._read(params, new, kind, read) if new else ())
         return [
             next(vectors) if each.vectors is None else each.vectors
             for each in documents
         ]
 
     def _read(
-        self, params: Any, documents: Sequence[Segments], kind: str
+        self,
+        params: Any,
+        documents: Sequence[Segments],
+        kind: str,
+        read: Callable[[int | float], None],
     ) -> list[Float[np.ndarray, "p d"]]:
         micro, grouped = microbatches(documents, self.height, self.widths)
         # Sent to all devices once: otherwise every call sends the parameters again.
         segment = jax.device_put(params["segment"], NamedSharding(self.mesh, P()))
         tower = self.encoder.tower(kind)
         module = self.encoder.segment
-        calls: list[jax.Array] = []
+        calls: collections.deque[jax.Array] = collections.deque()
+        parts: list[np.ndarray] = []
+        tokens = sum(int(m.lengths.sum()) for m in micro)
+
+        def finish_oldest() -> None:
+            share = int(micro[len(parts)].lengths.sum()) / max(1, tokens)
+            parts.append(np.asarray(calls.popleft()))
+            read(share)
+
         for m in micro:
             inputs = segment, *map(self.cut, m)
             calls.append(_segment_vectors(module, self.mesh, tower, *inputs))
             if len(calls) > AHEAD:
-                calls[-AHEAD].block_until_ready()
+                finish_oldest()
+        while calls:
+            finish_oldest()
         rows = rows_of(grouped, sum(map(len, documents)))
-        vectors = np.concatenate([np.asarray(call) for call in calls])[rows]
+        vectors = np.concatenate(parts)[rows]
         return np.split(vectors, np.cumsum([len(each) for each in documents])[:-1])
 
     def queries(

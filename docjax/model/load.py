@@ -5,13 +5,13 @@ name functions of docjax, each from the module of its part.
 """
 
 import dataclasses
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from absl import logging
 
 from docjax.data.segments import OneEach
 from docjax.data.tokenizer import check_fits, load_tokenizer
@@ -30,6 +30,8 @@ from docjax.parts import named, outside
 from docjax.parts.homes import HOMES, OF_MODEL
 from docjax.storage import json_file
 from docjax.types import ReadLimits
+
+logger = logging.getLogger(__name__)
 
 
 def load(
@@ -147,7 +149,7 @@ def doubt(run: Path) -> str:
 
 def _warn(folder: Path, doubt: str) -> None:
     if doubt:
-        logging.warning(
+        logger.warning(
             "%s was not shown to be better than its start: %s", folder, doubt
         )
 
@@ -200,7 +202,7 @@ def load_transformer(name: str | Path, pooling: str | None = None) -> DocumentMo
     if weights.says_pooling:
         pooling = weights.pooling
     elif pooling is None:
-        logging.warning(
+        logger.warning(
             "%s does not say how the vectors of tokens become one vector: docjax takes "
             "their mean; if it was trained otherwise, add modules.json and "
             "1_Pooling/config.json, as sentence-transformers writes them",

@@ -4,10 +4,10 @@
 """
 
 import dataclasses
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
-from absl import logging
 
 from docjax.data import documents as documents_lib
 from docjax.data.prompts import document_prompt, prompted
@@ -18,6 +18,8 @@ from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
 from docjax.model.inputs import Item, as_document
 from docjax.types import Order, ReadLimits, SegmentCutter, Segments, UnitCutter
+
+logger = logging.getLogger(__name__)
 
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # limits of one tokenizer call
 COUNTS = (
@@ -90,7 +92,7 @@ class Reading:
                 )
         empty = sum(not len(query.tokens) for query in queries)
         if empty:
-            logging.warning(
+            logger.warning(
                 "%d of %d queries have no word of the vocabulary: their vectors are "
                 "zero",
                 empty,
@@ -126,7 +128,7 @@ class Reading:
     def warn(self, stats: Mapping[str, int]) -> None:
         """Logs what the model did not read, by the counts of `encode`."""
         if stats["segments_cut"]:
-            logging.warning(
+            logger.warning(
                 "the model reads the first %d segments of a document: %d segments "
                 "(%d tokens) are not read",
                 self.limits.inference_segments,
@@ -134,13 +136,13 @@ class Reading:
                 stats["tokens_cut"],
             )
         if stats["segments_beyond_tables"]:
-            logging.info(
+            logger.info(
                 "%d of %d segments have a section or a number that training had no "
                 "row for: each takes the last row",
                 *(stats["segments_beyond_tables"], stats["segments"]),
             )
         if stats["documents_empty"]:
-            logging.warning(
+            logger.warning(
                 "%d of %d documents have no word of the vocabulary: their vectors are "
                 "zero",
                 stats["documents_empty"],

@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 from docjax.data.splits import evenly
 from docjax.model.compare import unit
+from docjax.progress.bars import bar
 from docjax.run.fields import is_run
 from docjax.run.parameters import COMPONENTS, start_params
 from docjax.run.prepared import Prepared
@@ -36,10 +37,12 @@ def fit_components(prepared: Prepared, mesh: jax.sharding.Mesh) -> None:
     rows = evenly(prepared.in_reach, MOST).tolist()
     model = prepared.model(document.begin(params), mesh)
     documents = (prepared.segments(prepared.corpus[row]) for row in rows)
-    vectors = np.stack(list(model.inference().encode(model.params, documents)))
-    if jax.process_index() == 0:
-        rotation = components(unit(vectors)).astype(np.float32)
-        atomic.write_array(path, rotation)
+    with bar("components"):
+        encoded = model.inference().encode(model.params, documents, len(rows))
+        vectors = np.stack(list(encoded))
+        if jax.process_index() == 0:
+            rotation = components(unit(vectors)).astype(np.float32)
+            atomic.write_array(path, rotation)
     wait("components")
 
 

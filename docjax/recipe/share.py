@@ -4,13 +4,14 @@ Excerpts of documents find each other (`docjax/recipe/judges.py`); the smallest 
 that finds as well as the best one is taken.
 """
 
+import logging
 from collections.abc import Mapping
 
 import jax
 import numpy as np
-from absl import logging
 from jaxtyping import Float
 
+from docjax.progress.bars import bar
 from docjax.recipe import judges as judges_lib
 from docjax.recipe.half_scores import is_worse, mean_and_error, reciprocal_ranks
 from docjax.recipe.judges import Judges
@@ -18,6 +19,8 @@ from docjax.run.parameters import WORDS, start_params
 from docjax.run.prepared import Prepared
 from docjax.storage import json_file
 from docjax.storage.processes import wait
+
+logger = logging.getLogger(__name__)
 
 SHARES = (0.1, 0.2, 0.3, 0.5)  # of the words, from which the excerpts choose
 SHARE = 0.2  # of the words, with too few documents to choose
@@ -38,10 +41,11 @@ def with_share(prepared: Prepared, mesh: jax.sharding.Mesh) -> Prepared:
         chosen = prepared.begun and path.exists()
         wait("share is asked for")
         if not chosen:
-            _choose_share(prepared, mesh)
+            with bar("share of the words"):
+                _choose_share(prepared, mesh)
         wait("share")
         share = json_file.read(path)["share"]
-    logging.info("the words of the corpus get a share of %g of a vector", share)
+    logger.info("the words of the corpus get a share of %g of a vector", share)
     return with_this_share(prepared, share)
 
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import jax
 import numpy as np
-from absl import logging
 from jaxtyping import Float, Int
 
 from docjax.data.splits import evenly
 from docjax.model.compare import unit
+from docjax.progress.bars import bar
 from docjax.recipe.words import word_vectors
 from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
@@ -53,7 +53,8 @@ def _of_start(
     def encoded(params: Any) -> np.ndarray:
         model = prepared.model(params, mesh)
         documents = (prepared.segments(prepared.corpus[row]) for row in rows.tolist())
-        return np.stack(list(model.inference().encode(model.params, documents)))
+        encode = model.inference().encode
+        return np.stack(list(encode(model.params, documents, len(rows))))
 
     if not (document.words and document.share):
         return encoded(document.begin(start))
@@ -80,8 +81,8 @@ def teacher_vectors(
     writes them to `path`, which is then mapped. `made`: this run made `path` before.
     """
     if not made:
-        logging.info("the start encodes %d documents as the teacher", len(rows))
-        found = smoothed(encode(), objective.neighbours, objective.smoothing)
+        with bar("teacher"):
+            found = smoothed(encode(), objective.neighbours, objective.smoothing)
         if jax.process_index() == 0:
             with atomic.partial(path) as partial:
                 write_rows(partial, documents, rows, found)

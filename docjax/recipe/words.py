@@ -6,12 +6,12 @@ encoder. So a document's vector has the names and terms of the corpus beside wha
 checkpoint knows.
 """
 
+import logging
 from collections.abc import Iterable
 
 import jax
 import numpy as np
 import scipy.sparse
-from absl import logging
 from jaxtyping import Float, Int
 
 from docjax.data.corpus import Corpus
@@ -19,12 +19,15 @@ from docjax.data.splits import evenly
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.word_tokenizer import FEW
 from docjax.errors import UserError
+from docjax.progress.bars import bar
 from docjax.run.fields import is_run
 from docjax.run.parameters import WORDS
 from docjax.run.prepared import Prepared
 from docjax.storage import atomic
 from docjax.storage.processes import wait
 from docjax.types import Units
+
+logger = logging.getLogger(__name__)
 
 MOST = 100_000  # documents that are read for the table
 LEAST = 2  # documents that a word must occur in, if they are not few
@@ -45,11 +48,12 @@ def fit(prepared: Prepared, held_out: Int[np.ndarray, " j"]) -> None:
     # Words of another config may lie there.
     if jax.process_index() == 0 and not (prepared.begun and path.exists()):
         rows = np.setdiff1d(prepared.trained_on, held_out)
-        table = fitted(
-            *(prepared.corpus, segment.vocabulary, rows, segment.words),
-            alone=prepared.encoder.document.words_alone,
-            unspecific=unspecific(prepared.tokenizer) if len(rows) < FEW else None,
-        )
+        with bar("word vectors"):
+            table = fitted(
+                *(prepared.corpus, segment.vocabulary, rows, segment.words),
+                alone=prepared.encoder.document.words_alone,
+                unspecific=unspecific(prepared.tokenizer) if len(rows) < FEW else None,
+            )
         # Words of a prompt would count in every text, so their vectors are zero.
         prompts = [frame.prefix for frame in prepared.frames.values()]
         table[np.concatenate(prompts)] = 0
@@ -120,7 +124,7 @@ def fitted(
     with np.errstate(invalid="ignore", divide="ignore"):  # documents that are all equal
         svd = TruncatedSVD(width, random_state=0).fit(matrix)
     table[:, :width] = svd.components_.T * idf[:, None]
-    logging.info("word vectors of %d words, from %d documents", known, len(rows))
+    logger.info("word vectors of %d words, from %d documents", known, len(rows))
     return table
 
 
@@ -134,7 +138,7 @@ def _tell_too_few(documents: int, known: int, alone: bool) -> None:
             f"{few}: give more documents, or take graph_roberta:frozen with "
             "--config.init=FOLDER"
         )
-    logging.warning("%s: the run goes on without word vectors", few)
+    logger.warning("%s: the run goes on without word vectors", few)
 
 
 def tfidf(

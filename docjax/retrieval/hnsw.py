@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from docjax.errors import library
 from docjax.kernels import unit
+from docjax.progress.bars import bar
 from docjax.retrieval.nearest import Best, Queries, Vectors, best_of, none
 from docjax.storage import atomic
 
@@ -32,9 +33,11 @@ def write(
     """Writes the graph of all vectors, which come in blocks. Memory holds the graph."""
     metric = "cos" if cosine else "ip"
     graph, count = usearch().Index(ndim=width, metric=metric, dtype="bf16"), 0
-    for vectors in blocks:
-        graph.add(np.arange(count, count + len(vectors)), vectors)
-        count += len(vectors)
+    with bar("graph", unit="document") as shown:
+        for vectors in blocks:
+            graph.add(np.arange(count, count + len(vectors)), vectors)
+            count += len(vectors)
+            shown.add(len(vectors))
     with atomic.partial(path) as partial:
         graph.save(str(partial))
 

@@ -1,19 +1,21 @@
 """Examples of a query, a document that answers it, and documents that do not."""
 
 import dataclasses
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 
 import jax
 import numpy as np
-from absl import logging
 
 from docjax.data.examples import Examples, Known, relation
 from docjax.errors import UserError
 from docjax.retrieval import bm25, bm25_files, collection, negatives
 from docjax.storage.processes import wait
 from docjax.types import DOCUMENT, QUERY, Document, Qrels, Section
+
+logger = logging.getLogger(__name__)
 
 UNIFORM = "uniform"
 MINED = "negatives.jsonl"  # in the run directory, if the config names no file
@@ -128,7 +130,7 @@ class JudgedQueries:
         missing = sum(not mined.get(query) for query, _ in pairs)
         if missing and self.negatives != UNIFORM:
             text = "%d of %d examples have no mined negative among the training "
-            logging.warning(f"{text}documents: any is taken", missing, len(pairs))
+            logger.warning(f"{text}documents: any is taken", missing, len(pairs))
         generator = np.random.default_rng(known.seed)
         pool = np.array(sorted(trained))
         drawn = np.empty((len(pairs), self.each), int)
@@ -185,7 +187,7 @@ def _pairs(
         raise UserError(f"no query has an answer among the training documents: {mend}")
     if lost := len(answers.keys() - {query for query, _ in pairs}):
         text = "%d of %d queries have no answer among the training documents: left out"
-        logging.warning(text, lost, len(answers))
+        logger.warning(text, lost, len(answers))
     return pairs
 
 
@@ -198,5 +200,5 @@ def _inside(qrels: Qrels, rows: Mapping[str, int]) -> Qrels:
     missing = [name for of in qrels.values() for name in of if name not in rows]
     if missing:
         text = "%d judged documents are not in the corpus, %r is the first: left out"
-        logging.warning(text, len(missing), missing[0])
+        logger.warning(text, len(missing), missing[0])
     return kept

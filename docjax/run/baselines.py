@@ -5,20 +5,23 @@ reduced. RUN/baselines.json keeps the scores, so that a report is written again 
 """
 
 import functools
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from absl import logging
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 
 from docjax.errors import UserError
+from docjax.progress.bars import bar
 from docjax.storage import json_file
 from docjax.tasks import runner
 from docjax.tasks.embeddings import LabelledVectors
 from docjax.types import Embeddings, Task, TaskData
+
+logger = logging.getLogger(__name__)
 
 WIDTH = 256  # numbers in a reduced TF-IDF vector
 Scores = dict[str, float]
@@ -43,8 +46,10 @@ def baselines(
         for width, name in ((None, "all words"), (WIDTH, f"{WIDTH} dimensions")):
             rows[f"TF-IDF, {name}"] = functools.partial(_words, texts, width)
     for name, data in rows.items():
-        if name not in known and (scores := _scores(tasks, name, data)):
-            known[name] = scores
+        if name not in known:
+            with bar(name):
+                scores = _scores(tasks, name, data)
+            known |= {name: scores} if scores else {}
     json_file.write(path, known)
     return {name: known[name] for name in rows if name in known}
 
@@ -57,14 +62,14 @@ def _scores(
     try:
         data = read()
     except UserError as error:
-        logging.info("report: %s: %s", name, error)
+        logger.info("report: %s: %s", name, error)
         return scores
     for task_name, task in tasks.items():
         try:
             task.check(data, "test")
             scores |= runner.scores({task_name: task}, data, "test")
         except UserError as error:
-            logging.info("report: %s: task %s: %s", name, task_name, error)
+            logger.info("report: %s: task %s: %s", name, task_name, error)
     return scores
 
 

@@ -6,16 +6,16 @@
 import contextlib
 import dataclasses
 import functools
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import jax
 import numpy as np
-from absl import logging
 from jaxtyping import Int
 
 from docjax.data import corpus as corpus_lib
-from docjax.data import corpus_files, splits
+from docjax.data import corpus_files, once, splits
 from docjax.data.corpus import Corpus
 from docjax.data.documents import check_names
 from docjax.data.records import full_text
@@ -26,12 +26,15 @@ from docjax.errors import UserError
 from docjax.huggingface import weights
 from docjax.parts import outside
 from docjax.parts.outside import errors_named
+from docjax.progress.bars import bar
 from docjax.run.fields import RunConfig, is_run
 from docjax.run.places import Part
 from docjax.storage import json_file, manifest
 from docjax.storage.digest import digest
 from docjax.storage.processes import wait
 from docjax.types import QUERY, Document
+
+logger = logging.getLogger(__name__)
 
 # Fields that the tokenizer of a run depends on.
 OF_TOKENIZER = ("tokenizer", "init", "source", "holdout", "splits", "transductive")
@@ -88,7 +91,7 @@ def _with_test(documents: Callable[[], Iterator[Document]]) -> Iterator[Document
     parts = splits.parts_of_labels(documents())
     if parts:
         # A run reads its source several times.
-        logging.log_first_n(logging.INFO, splits.NO_SPLIT, 1)
+        once.say(splits.NO_SPLIT)
     for each in documents():
         is_known = each.id in parts
         yield dataclasses.replace(each, split=parts[each.id]) if is_known else each
@@ -203,7 +206,7 @@ def queries(config: RunConfig, run: Path, tokenizer: Tokenizer) -> Corpus | None
     query_corpus = Corpus.open(folder)
     too_long = int((query_corpus.counts > 1).sum())
     if too_long:
-        logging.warning(
+        logger.warning(
             "%d of %d queries are cut: they have more than %d tokens, the smaller of "
             "limits.query_tokens and limits.segment_tokens",
             *(too_long, len(query_corpus), limit),
@@ -250,5 +253,6 @@ def _make_tokenizer(config: RunConfig) -> Tokenizer:
     if init:
         facts = weights.describe(init)
         return load_tokenizer(facts.folder, facts.lowercase)
-    logging.info("training a tokenizer: %s", config.tokenizer.train.to_json())
-    return config.tokenizer.train.built(map(full_text, trained_on(config)))
+    with bar("tokenizer", unit="document") as read:
+        texts = map(full_text, read.each(trained_on(config)))
+        return config.tokenizer.train.built(texts)

@@ -5,13 +5,12 @@
 """
 
 import dataclasses
+import logging
 import re
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
-
-from absl import logging
 
 from docjax.errors import UserError
 from docjax.objectives.facts import facts_of
@@ -20,6 +19,8 @@ from docjax.parts.annotations import fits, shown, words
 from docjax.run.places import Part, read_part
 from docjax.storage import json_file
 from docjax.types import ObjectiveOfWords, ReadLimits
+
+logger = logging.getLogger(__name__)
 
 Count = Annotated[int, 1]
 
@@ -329,7 +330,7 @@ def _check_tasks(tasks: Iterable[str]) -> None:
 def warn_of_epochs(config: RunConfig) -> None:
     """Warns if `steps` makes `epochs` useless."""
     if config.steps and config.epochs:
-        logging.warning(
+        logger.warning(
             "training ends after steps=%d, so epochs=%d has no effect: set "
             "--config.steps=None",
             *(config.steps, config.epochs),

@@ -1,19 +1,21 @@
 """Fills in what the data decide: vocabulary, classes, batch and micro-batch."""
 
 import dataclasses
+import logging
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import jax
 import numpy as np
-from absl import logging
 
 from docjax.data.corpus import Corpus
 from docjax.data.splits import evenly
 from docjax.errors import UserError
 from docjax.model.inference import TOKENS
 from docjax.run.fields import LARGEST_BATCH, RunConfig, is_run, read
+
+logger = logging.getLogger(__name__)
 
 MOST = 1_000  # documents that say whether there are sections
 
@@ -68,7 +70,7 @@ def fill_branch(
     has_sections = saved.graph is not None if saved else 2 * many > len(sample)
     if has_sections:
         return config
-    logging.info("most documents have no sections: no attention between sections")
+    logger.info("most documents have no sections: no attention between sections")
     return config.without_branch()
 
 
@@ -97,7 +99,7 @@ def fill_batch(
             f"{examples} training examples are too few for {devices} devices: give "
             "more documents"
         )
-    logging.info("batch %d, for %d training examples", batch, examples)
+    logger.info("batch %d, for %d training examples", batch, examples)
     return dataclasses.replace(config, batch=batch)
 
 
@@ -132,9 +134,7 @@ def fill_microbatch(
     if most := _most_segments(config):
         even = math.ceil(most / math.ceil(most / microbatch))
         microbatch = math.ceil(even / devices) * devices
-    logging.info(
-        "microbatch %d, for segments of at most %d tokens", microbatch, longest
-    )
+    logger.info("microbatch %d, for segments of at most %d tokens", microbatch, longest)
     return dataclasses.replace(config, microbatch=microbatch)
 
 

@@ -5,11 +5,10 @@ repeat them. The sizes in a config are for training from scratch.
 """
 
 import dataclasses
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-
-from absl import logging
 
 from docjax.data.prompts import document_prompt
 from docjax.encoders.token_encoder import TokenEncoder
@@ -17,6 +16,8 @@ from docjax.errors import UserError
 from docjax.huggingface import weights
 from docjax.huggingface.family import decided
 from docjax.run.fields import Prompts, RunConfig, is_run, read
+
+logger = logging.getLogger(__name__)
 
 
 def filled(config: RunConfig, saved: RunConfig | None) -> RunConfig:
@@ -85,13 +86,13 @@ def _log_pooling(config: RunConfig, segment: Mapping[str, Any], facts: Any) -> N
     field = "encoder.segment.encoder" if config.has_towers else "encoder.segment"
     pooling = segment.get("pooling", facts.pooling)
     if pooling is None and not facts.says_pooling:
-        logging.warning(
+        logger.warning(
             "init %s does not say how the vectors of tokens become one vector: docjax "
             "takes their mean; if it was trained otherwise, set --config.%s.pooling=first",
             *(config.init, field),
         )
     if pooling not in (None, facts.pooling) and facts.says_pooling:
-        logging.info(
+        logger.info(
             "%s.pooling is %r, but init %s pools by %r: --config.%s.pooling=%s does "
             "so too",
             *(field, pooling, config.init, facts.pooling, field, facts.pooling),
@@ -113,7 +114,7 @@ def _as_kind(
             f"for {name}{reason}; give an init of another kind, or a config that has "
             "that segment encoder"
         )
-    logging.info(
+    logger.info(
         "encoder.segment is %s, as init %s asks, not %s", name, init, segment["fn"]
     )
     return {"fn": name} | kept
@@ -158,15 +159,15 @@ def _tell(config: RunConfig, asked: int, facts: Any) -> None:
             "--config.prompts.query= to train without prompts"
         )
     for name, prompt in given.items():
-        logging.info("each %s has the prompt %r", name, prompt)
+        logger.info("each %s has the prompt %r", name, prompt)
     tokens = config.limits.segment_tokens
     if tokens < asked:
-        logging.info(
+        logger.info(
             "limits.segment_tokens is %d, as init %s asks, not %d",
             *(tokens, config.init, asked),
         )
     if facts.others:
-        logging.warning(
+        logger.warning(
             "init %s is an export, of which a run takes the segment encoder only, "
             "without %s: give the run that it was made of to keep them",
             *(config.init, " and ".join(facts.others)),

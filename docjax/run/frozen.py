@@ -8,6 +8,7 @@ that training reads as two units have files of their own.
 
 import dataclasses
 import functools
+import logging
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -16,8 +17,6 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import logging
-from tqdm import tqdm
 
 from docjax.data.corpus import Corpus
 from docjax.data.halved import Halved
@@ -30,6 +29,7 @@ from docjax.encoders.word_vectors import WordVectors
 from docjax.errors import UserError
 from docjax.model.inference import WINDOW, Inference, local_mesh, windows
 from docjax.parts import outside
+from docjax.progress.bars import bar
 from docjax.run import duration
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepared import Prepared
@@ -38,6 +38,8 @@ from docjax.storage.arrays import digest, growing_array
 from docjax.storage.checkpoint import newest_good
 from docjax.storage.processes import wait
 from docjax.types import DOCUMENT, QUERY, Frame, Units
+
+logger = logging.getLogger(__name__)
 
 Part = Corpus | Subset | Halved
 
@@ -170,7 +172,7 @@ def _log_duration(prepared: Prepared, reader: _Reader) -> None:
     read = functools.partial(reader.inference.segments, reader.params)
     sample = duration.sampled(len(corpus), lambda row: prepared.segments(corpus[row]))
     seconds = tokens * duration.seconds_a_token(read, sample) / jax.process_count()
-    logging.info(
+    logger.info(
         "the frozen encoder reads %s tokens of %s documents in about %s, before the "
         "first step",
         *(f"{tokens:,}", f"{len(corpus):,}", duration.shown(seconds)),
@@ -241,30 +243,30 @@ def _write(path: Path, corpus: Part, reader: _Reader) -> None:
     counts = corpus.counts[rows]
     total = int(np.minimum(counts, reader.most or counts).sum())
     words = isinstance(reader.inference.encoder.segment, WordVectors)
-    name = "word vectors read" if words else "frozen segment encoder reads"
-    logging.info("the %s %d segments", name, total)
+    name = "word vectors of segments" if words else "the frozen encoder reads"
     folder = path.with_suffix(f".{processes}-{WINDOW}")
     folder.mkdir(exist_ok=True)
-    with tqdm(total=total, desc="segment vectors", unit="segment", disable=None) as bar:
+    with bar(name, total, "segment") as shown:
         for number, window in enumerate(windows(corpus[int(i)] for i in rows)):
             part = folder / f"{process:06}-{number:09}.npy"
-            if not part.exists():
-                atomic.write_array(part, _vectors(reader, window))
-            bar.update(
-                sum(min(len(units), reader.most or len(units)) for units in window)
-            )
+            count = sum(min(len(units), reader.most or len(units)) for units in window)
+            with shown.part(count) as read:
+                if not part.exists():
+                    atomic.write_array(part, _vectors(reader, window, read))
     wait("segment vectors")
     if process == 0:
         _join(folder, path, len(corpus.lengths))
     wait("segment vectors joined")
 
 
-def _vectors(reader: _Reader, window: list[Units]) -> np.ndarray:
+def _vectors(
+    reader: _Reader, window: list[Units], read: Callable[[float], None]
+) -> np.ndarray:
     """Vectors of a window's units; NaN for units beyond the limit, never used."""
     kept = [first_units(units, reader.most) for units in window]
     documents = [segments(units, OneEach(), reader.frame) for units in kept]
     vectors = np.concatenate(
-        reader.inference.segments(reader.params, documents, reader.kind)
+        reader.inference.segments(reader.params, documents, reader.kind, read)
     )
     out = np.full((sum(map(len, window)), vectors.shape[1]), np.nan, np.float32)
     is_kept = [np.arange(len(a)) < len(b) for a, b in zip(window, kept, strict=True)]

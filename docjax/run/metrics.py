@@ -1,27 +1,28 @@
 """metrics.jsonl: one JSON object per line, with `step` and flat metric names."""
 
 import json
-import sys
+import logging
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 import jax
-from tqdm import tqdm
 
 from docjax.errors import UserError
 from docjax.storage import atomic
 
+logger = logging.getLogger(__name__)
+
 
 class Metrics:
-    """Writes a run's metrics; shows a bar on a terminal, lines elsewhere.
+    """Writes a run's metrics, and scores to the log.
 
     A resumed run writes some lines again, so their first copies are dropped: all lines
     after `step`, and the last evaluation of a complete run.
     """
 
     def __init__(self, run: Path, step: int, steps: int, tensorboard: bool = False):
-        self._path = run / "metrics.jsonl"
+        self._path, self._steps = run / "metrics.jsonl", steps
         self._first = jax.process_index() == 0
         if self._first:
             done = step == steps
@@ -33,12 +34,6 @@ class Metrics:
             ]
             text = "".join(json.dumps(line) + "\n" for line in kept)
             atomic.write_text(self._path, text)
-        self._bar = tqdm(
-            total=steps,
-            initial=step,
-            disable=not (self._first and sys.stderr.isatty()),
-            unit="step",
-        )
         self._events = _events(run) if tensorboard and self._first else None
 
     def write(self, step: int, metrics: Mapping[str, float]) -> None:
@@ -48,22 +43,12 @@ class Metrics:
         line = {"step": step} | {name: float(metrics[name]) for name in metrics}
         with self._path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
-        shown = ", ".join(f"{k} {v:.4g}" for k, v in line.items() if _shown(k))
-        if self._bar.disable:
-            print(
-                f"step {step}/{self._bar.total}: {shown}", file=sys.stderr, flush=True
-            )
-        else:
-            self._bar.set_postfix_str(shown)
+        if "train/loss" not in line and (text := shown(line)):
+            logger.info("step %d of %d, %s", step, self._steps, text)
         if self._events:
             _add_event(self._events, step, metrics)
 
-    def tick(self, step: int) -> None:
-        """Moves the bar to `step`."""
-        self._bar.update(step - self._bar.n)
-
     def close(self) -> None:
-        self._bar.close()
         if self._events:
             self._events.close()
 
@@ -87,10 +72,19 @@ def last_metrics(run: Path) -> dict[str, int | float]:
     return (read(run) or [{}])[-1]
 
 
-def _shown(name: str) -> bool:
-    return name in ("train/loss", "time/documents_per_s") or name.startswith(
-        ("eval/", "validation/")
-    )
+def shown(line: Mapping[str, float]) -> str:
+    """Of a line the loss, the speed and the scores of each task, for a user's eyes."""
+    parts, tasks = [], {}
+    if "train/loss" in line:
+        parts.append(f"loss {line['train/loss']:.4g}")
+    if "time/documents_per_s" in line:
+        parts.append(f"{line['time/documents_per_s']:,.0f} documents/s")
+    for name, value in line.items():
+        if name.startswith(("eval/", "validation/")):
+            _, task, metric = name.split("/", 2)
+            tasks.setdefault(task, []).append(f"{metric} {value:.3f}")
+    scores = "; ".join(f"{task}: {', '.join(each)}" for task, each in tasks.items())
+    return ", ".join(filter(None, [*parts, scores]))
 
 
 def _events(run: Path):

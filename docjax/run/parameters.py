@@ -1,6 +1,7 @@
 """The parameters of a run, at its start and at its end."""
 
 import dataclasses
+import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,6 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import logging
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from docjax.encoders.document import DocumentEncoder, fresh_params, param_shapes
@@ -16,6 +16,8 @@ from docjax.errors import UserError
 from docjax.huggingface import weights
 from docjax.run.fields import RunConfig, is_run, read
 from docjax.storage import checkpoint
+
+logger = logging.getLogger(__name__)
 
 Params = Any
 WORDS, COMPONENTS = "words.npy", "components.npy"
@@ -79,7 +81,7 @@ def _from_folder(init: str, encoder: DocumentEncoder) -> dict[str, Any]:
             f"{', '.join(mismatches)}; set --config.encoder.segment.KEY=VALUE"
         )
     if module.masked_lm and "masked_lm" not in loaded.params:
-        logging.warning(
+        logger.warning(
             "init %s has no head for masked tokens: training begins with a random one",
             init,
         )

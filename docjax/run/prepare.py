@@ -5,13 +5,13 @@ makes the parameters, and `docs/design.md` lists the fields of a config.
 """
 
 import dataclasses
+import logging
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
-from absl import logging
 
 from docjax.data.halved import MOST as MOST_HALVED
 from docjax.data.halved import Halved
@@ -28,6 +28,8 @@ from docjax.run.prepared import Prepared
 from docjax.storage import json_file
 from docjax.storage.processes import wait
 from docjax.types import DOCUMENT
+
+logger = logging.getLogger(__name__)
 
 
 def prepare(config: Any, run: Path) -> Prepared:
@@ -105,7 +107,7 @@ def checked(config: RunConfig, run: Path, saved: RunConfig | None) -> RunConfig:
         _tell_similarity(config)
         return config
     for change in outside.changes(saved.outside, config.outside):
-        logging.warning("%s: %s", run, change)
+        logger.warning("%s: %s", run, change)
     return dataclasses.replace(config, outside=saved.outside)
 
 
@@ -113,7 +115,7 @@ def _tell_similarity(config: RunConfig) -> None:
     """Warns of a loss from outside that does not say how its vectors are compared."""
     says = facts_of(config.objective.built).similarity
     if says is None and not config.objective.fn.startswith("docjax."):
-        logging.warning(
+        logger.warning(
             "objective %s does not say how vectors are compared: tasks and searches take "
             "the cosine; docjax.objectives.facts.loss(similarity=...) says it",
             config.objective.fn,
@@ -136,7 +138,7 @@ def _halved(prepared: Prepared) -> Halved | None:
     """
     rows, count = prepared.learnt_from, len(prepared.trained_on)
     if len(prepared.in_reach) < count:
-        logging.info(
+        logger.info(
             "the steps learn from %d of %d training documents, evenly spread, because "
             "they cannot read all",
             *(len(rows), count),
@@ -148,7 +150,7 @@ def _halved(prepared: Prepared) -> Halved | None:
     halved = Halved.of(prepared.corpus, prepared.in_reach, tokens, most)
     single = rows[prepared.corpus.counts[rows] == 1]
     in_two = int(np.isin(single, halved.rows).sum())
-    logging.info(
+    logger.info(
         "training reads %d documents as two halves; both views of %d others of one unit "
         "are the whole text",
         *(in_two, len(single) - in_two),
@@ -175,7 +177,7 @@ def _check_splits(prepared: Prepared) -> None:
     for split, count in sizes.items():
         if split not in known:
             use = "in no task" if config.transductive else "not used"
-            logging.warning(
+            logger.warning(
                 "%d documents are in the split %r: %s; set --config.splits",
                 *(count, split, use),
             )

@@ -4,12 +4,12 @@
 """
 
 import dataclasses
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import logging
 
 from docjax.data import graphs
 from docjax.data.records import full_text
@@ -33,6 +33,8 @@ from docjax.types import (
     TaskData,
     TaskOfPairs,
 )
+
+logger = logging.getLogger(__name__)
 
 Data = Callable[[Any], TaskData]  # parameters -> the run's documents, encoded with them
 
@@ -90,7 +92,7 @@ def _or_none(draw, *arguments) -> Any:
     try:
         return draw(*arguments)
     except UserError as error:
-        logging.info("report: %s", error)
+        logger.info("report: %s", error)
         return None
 
 

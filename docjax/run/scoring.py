@@ -7,14 +7,13 @@ import collections
 import dataclasses
 import functools
 import hashlib
+import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import jax
 import numpy as np
-from absl import logging
 from jaxtyping import Float
-from tqdm import tqdm
 
 from docjax.data import documents as documents_lib
 from docjax.data.prompts import document_prompt
@@ -31,6 +30,8 @@ from docjax.run.prepared import Prepared
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
 from docjax.types import Document, Encoded, Segments, Task, TaskData
+
+logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -101,7 +102,7 @@ class Scoring:
                 task.check(data, part)
                 ready[name] = task
             except NoLabels as error:
-                logging.warning("task %s is left out: %s", name, error)
+                logger.warning("task %s is left out: %s", name, error)
         if ready:
             self._log_labels(part)
         return ready
@@ -113,11 +114,9 @@ class Scoring:
             rows, scored = self.prepared.rows(name), len(self.prepared.scored(name))
             labelled = sum(labels[row] is not None for row in rows)
             if name == part and labelled < len(rows):
-                logging.info(
-                    "%d %s documents have no label", len(rows) - labelled, part
-                )
+                logger.info("%d %s documents have no label", len(rows) - labelled, part)
             if scored < labelled:
-                logging.info(
+                logger.info(
                     "tasks that need labels read %d of the %d labelled %s documents, "
                     "drawn at random; docjax evaluate --data FILE reads all",
                     *(scored, labelled, name),
@@ -163,7 +162,8 @@ class RunData(RunTexts):
     def read(self, ids: list[str]) -> Iterator[tuple[str, Float[np.ndarray, " d"]]]:
         known = [name for name in ids if name in self._rows]
         documents = (self._document(self._rows[name]) for name in known)
-        vectors = self.model.inference().encode(self.model.params, documents)
+        encode = self.model.inference().encode
+        vectors = encode(self.model.params, documents, len(known))
         return zip(known, vectors, strict=True)
 
     def encode_once(
@@ -203,8 +203,7 @@ class RunData(RunTexts):
     ) -> Iterator[Segments]:
         """What the model reads of each document, with the vectors that are known."""
         self.model.read((), counts)  # names all counts, also of no documents
-        bar = tqdm(documents, desc="encode", unit="document", disable=None)
-        for part in documents_lib.parts(iter(bar), TEXTS_AT_ONCE, CHARACTERS_AT_ONCE):
+        for part in documents_lib.parts(documents, TEXTS_AT_ONCE, CHARACTERS_AT_ONCE):
             rows = [self._rows.get(document.id) for document in part]
             texts = [_digest(document) for document in part]
             is_known = [
@@ -266,7 +265,7 @@ def plain_data(
     try:
         facts = weights.describe(init)
     except UserError as error:  # the folder has moved since training began
-        logging.warning("the report does without the vectors of init: %s", error)
+        logger.warning("the report does without the vectors of init: %s", error)
         return {}
     if not facts.says_pooling and prepared.encoder.document.begins_as_mean:
         pooling = prepared.encoder.inner_segment.pooling

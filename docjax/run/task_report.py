@@ -5,16 +5,17 @@ Each task says which of its metrics are scores and what else it shows
 """
 
 import dataclasses
+import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-from absl import logging
 
 from docjax.explain import figures
 from docjax.explain.run_page import Shown
 from docjax.run.fields import RunConfig
 from docjax.types import Drawing, Rows, Table, Task
+
+logger = logging.getLogger(__name__)
 
 Tasks = Mapping[str, Task]
 Published = Mapping[str, Rows]  # the name of a task -> row -> metric -> value
@@ -55,7 +56,7 @@ def published(given: Any, tasks: Tasks) -> Published:
     known = {name: rows for name, rows in given.items() if by_task and name in tasks}
     if len(known) < len(given):
         names = ", ".join(name for name in given if name not in known)
-        logging.warning(
+        logger.warning(
             "report.published: %s names no task: give dict(TASK=dict(ROW=dict(METRIC="
             "value))), with a task of %s",
             *(names, ", ".join(tasks) or "none"),

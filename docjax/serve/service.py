@@ -9,13 +9,13 @@ from typing import Any
 
 import jax
 import numpy as np
-from tqdm import tqdm
 
 from docjax.data.microbatches import round_up
 from docjax.errors import UserError
 from docjax.model import compare as comparison
 from docjax.model.compare import Comparison, Side
 from docjax.model.document_model import DocumentModel
+from docjax.progress import bars
 from docjax.serve.batching import Job
 from docjax.serve.limits import Refusal
 from docjax.types import Document, Segments
@@ -101,12 +101,12 @@ class Service:
         # A document, two of them, and the sections of one where they are encoded.
         groups = (1, 2) if self.model.graph is not None else (1, 2, 9)
         total = len(shapes) + len(counts)
-        with tqdm(total=total, desc="compile", unit="shape", disable=None) as bar:
+        with bars.of_this_thread(), bars.bar("compile", total, "shape") as shown:
             for width, height in shapes:
                 if stopped.is_set():
                     return
                 [vectors] = inference.segments(params, [_blank(height, width)])
-                bar.update()
+                shown.add()
             for count in counts:
                 if stopped.is_set():
                     return
@@ -114,7 +114,7 @@ class Service:
                 document = _blank(count, 1, zeros)
                 for size in groups:
                     [vector, *_] = inference.encode(params, [document] * size)
-                bar.update()
+                shown.add()
         inference.queries(params, [document.first(1)])
         self.width = len(vector)
 

@@ -7,6 +7,7 @@ checkpoint. Damaged or unsealed checkpoints move to `damaged/`.
 """
 
 import contextlib
+import logging
 import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,12 +18,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from absl import logging
 
 from docjax.errors import UserError
 from docjax.storage import disk_errors, manifest
 from docjax.storage.manifest import MANIFEST
 from docjax.storage.processes import wait
+
+logger = logging.getLogger(__name__)
 
 
 @contextlib.contextmanager
@@ -173,7 +175,7 @@ def newest_good(folder: Path) -> int | None:
         if fault is None:
             return step
         faults.append(fault)
-        logging.warning("checkpoint %d is skipped: %s", step, fault)
+        logger.warning("checkpoint %d is skipped: %s", step, fault)
     if len(faults) > 1 or (faults and (folder / names[0] / MANIFEST).exists()):
         raise UserError(
             f"{folder}: none of the {len(faults)} checkpoints is good ({faults[0]}); "

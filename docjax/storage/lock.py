@@ -8,6 +8,7 @@ process left there blocks nobody.
 import contextlib
 import datetime
 import fcntl
+import logging
 import os
 import socket
 from collections.abc import Iterator
@@ -15,10 +16,11 @@ from pathlib import Path
 from typing import IO
 
 import jax
-from absl import logging
 
 from docjax.errors import UserError
 from docjax.storage.processes import wait
+
+logger = logging.getLogger(__name__)
 
 NAME = "lock"
 
@@ -80,7 +82,7 @@ def _take(path: Path, kind: int) -> IO[str]:
             except BlockingIOError:
                 raise
             except OSError as error:  # some network file systems have no locks
-                logging.warning("%s cannot be locked (%s)", path, error.strerror)
+                logger.warning("%s cannot be locked (%s)", path, error.strerror)
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 stack.pop_all()
                 return file

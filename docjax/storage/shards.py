@@ -16,6 +16,7 @@ import functools
 import hashlib
 import io
 import json
+import logging
 import os
 import shutil
 import socket
@@ -25,11 +26,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import logging
 
 from docjax.errors import UserError
 from docjax.storage import atomic, json_file, lock, manifest
 from docjax.storage.arrays import growing_array, mapped
+
+logger = logging.getLogger(__name__)
 
 FORMAT = 2
 VECTORS, PASSAGES, SIZES = "vectors", "passages", "sizes"  # the arrays of a shard
@@ -80,7 +82,7 @@ class Shards:
             )
         self._check(facts, self.output)
         if not self._whole(facts["counts"]):
-            logging.warning("%s is not as written and is made again", self.output)
+            logger.warning("%s is not as written and is made again", self.output)
             return None
         shutil.rmtree(self.folder, ignore_errors=True)
         return facts["counts"]
@@ -125,7 +127,7 @@ class Shards:
         if seal is None:  # its writer was killed before the seal
             return None
         if seal.pop("sha256", None) != _sha256(raw, seal):
-            logging.warning("%s is damaged and is not used", self._path(number, "npz"))
+            logger.warning("%s is damaged and is not used", self._path(number, "npz"))
             return None
         return dict(np.load(io.BytesIO(raw), allow_pickle=False)), seal
 
@@ -136,7 +138,7 @@ class Shards:
         numbers = range(len(plan["documents"]))
         missing = [n for n in numbers if not self._path(n, "json").exists()]
         if missing:
-            logging.warning(
+            logger.warning(
                 "this part is done; %d of %d shards are still missing, and the process "
                 "that writes the last shard joins all shards",
                 len(missing),

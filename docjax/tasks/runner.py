@@ -7,6 +7,7 @@ import numpy as np
 
 from docjax.errors import UserError
 from docjax.parts.annotations import shown
+from docjax.progress.bars import bar
 from docjax.types import Task, TaskData
 
 
@@ -14,11 +15,13 @@ def scores(tasks: Mapping[str, Task], data: TaskData, part: str) -> dict[str, fl
     """Metrics named `eval/TASK/METRIC`; `PART/TASK/METRIC` for parts but "test". Raises
     UserError for a task that returns something else than numbers by name."""
     prefix = "eval" if part == "test" else part
-    return {
-        f"{prefix}/{name}/{metric}": value
-        for name, task in tasks.items()
-        for metric, value in _checked(task(data.of_task(name), part), name).items()
-    }
+    found = {}
+    for name, task in tasks.items():
+        with bar(name):
+            metrics = _checked(task(data.of_task(name), part), name)
+        for metric, value in metrics.items():
+            found[f"{prefix}/{name}/{metric}"] = value
+    return found
 
 
 def _checked(metrics: Any, name: str) -> Mapping[str, float]:

@@ -4,19 +4,21 @@ A callback is an object with one or more of the methods `begin`, `step`, `evalua
 and `end` (`docjax.types.OnBegin` and its neighbours). Only the first process calls it.
 """
 
+import logging
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import jax
-from absl import logging
 
 from docjax.errors import UserError
 from docjax.parts.annotations import shown
 from docjax.parts.protocols import unfit
 from docjax.run.fields import Profile
 from docjax.types import OnBegin, OnEnd, OnEvaluation, OnStep
+
+logger = logging.getLogger(__name__)
 
 KINDS = (OnBegin, OnStep, OnEvaluation, OnEnd)
 
@@ -90,7 +92,7 @@ class Trace:
                 f"{steps} steps; give a smaller --config.profile.start"
             )
         if profile and profile.start <= done and not self._folder.exists():
-            logging.warning(
+            logger.warning(
                 "no trace is written: the run continues after step %d, and profile.start "
                 "is %d",
                 done,
@@ -113,7 +115,7 @@ class Trace:
             jax.profiler.stop_trace()
             self._runs = False
             seconds = time.perf_counter() - self._since
-            logging.info("a trace of %.1f s is in %s", seconds, self._folder)
+            logger.info("a trace of %.1f s is in %s", seconds, self._folder)
 
 
 def _check(callback: Any) -> None:

@@ -7,20 +7,24 @@ import collections
 import contextlib
 import dataclasses
 import functools
+import logging
 import math
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import grain
 import jax
 import jax.numpy as jnp
-from absl import logging
 
 from docjax.encoders.document import param_shapes
 from docjax.errors import UserError
 from docjax.parts.outside import errors_named
+from docjax.progress import signals
+from docjax.progress.bars import Bar, bar
+from docjax.progress.signals import Stopped
 from docjax.run import metrics as metrics_lib
 from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
@@ -28,8 +32,10 @@ from docjax.storage import json_file
 from docjax.storage.checkpoint import Checkpointer, restore_params
 from docjax.training import memory, sharding
 from docjax.training.callbacks import Callbacks, Trace
-from docjax.training.stopping import Finite, NotFinite, Stop, Stopped, anywhere
+from docjax.training.stopping import Finite, NotFinite, anywhere, asked
 from docjax.types import Keep, State, Trainer
+
+logger = logging.getLogger(__name__)
 
 Evaluate = Callable[[Any, str], dict[str, float]]
 READ = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
@@ -50,7 +56,7 @@ def train(
     Raises:
       UserError: for a config that does not fit the data or the devices, and for a
         callback or a part from outside that fails; the run is saved.
-      Stopped: after SIGTERM, when the state is saved.
+      Stopped: after Ctrl-C or SIGTERM, when the state is saved.
       NotFinite: if the loss or the gradient is not finite; names step and documents.
     """
     config, run = prepared.config, prepared.run
@@ -68,19 +74,38 @@ def train(
     parts = prepared, trainer, log, checkpointer, data, evaluate, callbacks, trace
     loop = _Loop(*parts, best)
     if done == 0:
-        loop.evaluate(0, prepared.encoder.document.plain(_start(prepared)))
-    key = jax.random.key(config.seed)
-    for step in range(done + 1, steps + 1):
-        with loop.in_good_order(f"step {step}"):
-            loop.trace.before(step)
-            batch, rows = next(data)
-            counts = trainer.measure(batch) | {"documents": len(rows)}
-            state, metrics = trainer.step(state, trainer.put(batch), key)
-            loop.after(step, state, metrics, counts)
+        with bar("before training"):
+            loop.evaluate(0, prepared.encoder.document.plain(_start(prepared)))
+    state = _steps(loop, state, done)
     checkpointer.wait()
-    loop.stop.restore()
     with loop.in_good_order("the end"):
+        signals.take()
         loop.finish(state)
+    return state
+
+
+def _steps(loop: "_Loop", state: State, done: int) -> State:
+    """Takes the steps after `done`; returns the state after the last one.
+
+    A signal waits for the end of its step, which is saved; before the first step has
+    ended nothing would be lost, and compiling takes long.
+    """
+    trainer, key = loop.trainer, jax.random.key(loop.prepared.config.seed)
+    if jax.process_count() > 1:  # they stop together
+        signals.defer()
+    with bar("training", trainer.steps, "step", done) as loop.bar:
+        for step in range(done + 1, trainer.steps + 1):
+            first = step == done + 1
+            compiles = bar("compiling the first step") if first else nullcontext()
+            with loop.in_good_order(f"step {step}"):
+                loop.trace.before(step)
+                batch, rows = next(loop.data)
+                counts = trainer.measure(batch) | {"documents": len(rows)}
+                with compiles:
+                    state, metrics = trainer.step(state, trainer.put(batch), key)
+                loop.after(step, state, metrics, counts)
+            if first:
+                signals.defer()
     return state
 
 
@@ -97,11 +122,11 @@ class _Loop:
     callbacks: Callbacks
     trace: Trace
     best: float  # of the validation metric that chooses
-    stop: Stop = dataclasses.field(default_factory=Stop)
     finite: Finite = dataclasses.field(default_factory=Finite)
     clock: float = dataclasses.field(default_factory=time.perf_counter)
     sums: collections.Counter = dataclasses.field(default_factory=collections.Counter)
     told: bool = False  # that a step learnt nothing
+    bar: Bar = dataclasses.field(default_factory=lambda: Bar("training"))
 
     @property
     def keep(self) -> Keep:
@@ -115,7 +140,7 @@ class _Loop:
         try:
             with memory.out_of_memory_as_user_error(), errors_named(allow, during):
                 yield
-        except UserError:
+        except (UserError, Stopped):
             self.close()
             raise
 
@@ -132,7 +157,7 @@ class _Loop:
         logged, evaluated or saved; `counts` belong to its batch."""
         self.finite.add(step, metrics)
         self.sums.update(counts, steps=1)
-        self.log.tick(step)
+        self.bar.done = step
         self.trace.after(step, metrics)
         last = step == self.trainer.steps
         logged = last or step % self.prepared.config.log_every == 0
@@ -144,7 +169,7 @@ class _Loop:
             self._log(step, self._line(jax.device_get(metrics)))
         if evaluated:
             self.evaluate(step, state.params)
-        stop, failed = self.stop.asked(step, bool(self.callbacks.failure), last)
+        stop, failed = asked(step, bool(self.callbacks.failure), last)
         if self._due("checkpoint_every", step) or last or stop:
             self._check(metrics)
             self.save(state)
@@ -155,10 +180,11 @@ class _Loop:
     def _log(self, step: int, line: dict[str, float]) -> None:
         """Writes the metrics of a step; warns once of a batch without positives."""
         self.log.write(step, line)
+        self.bar.note = metrics_lib.shown(line)
         self.callbacks.step(step, line)
         if line.get("train/anchors") == 0 and not self.told:
             self.told = True
-            logging.warning(
+            logger.warning(
                 "step %d, perhaps not alone, learnt nothing: no view of its batch has a "
                 "positive; give documents with more relations or labels, or a larger "
                 "batch",
@@ -174,7 +200,8 @@ class _Loop:
     def evaluate(self, step: int, params: Any) -> None:
         part = "validation" if self.prepared.config.splits.validation else "test"
         started = time.perf_counter()
-        scores = self.run_tasks(params, part)
+        with bar("scores"):
+            scores = self.run_tasks(params, part)
         if scores:
             self.log.write(step, scores)
             self.callbacks.evaluation(step, scores)
@@ -217,8 +244,10 @@ class _Loop:
             params = restore_params(self.prepared.run, params)
             self._note_selected()
         else:
-            params = self._chosen(params)
-        scores = self.run_tasks(params, "test")
+            with bar("what to keep"):
+                params = self._chosen(params)
+        with bar("scores"):
+            scores = self.run_tasks(params, "test")
         if scores:
             self.log.write(steps, scores)
             self.callbacks.evaluation(steps, scores)
@@ -241,7 +270,7 @@ class _Loop:
 
     def _note(self, keeps: str, reason: str, helps: bool = True) -> None:
         """Says what the run keeps, in one line, and writes RUN/judgement.json."""
-        logging.log(logging.INFO if helps else logging.WARNING, "%s", reason)
+        logger.log(logging.INFO if helps else logging.WARNING, "%s", reason)
         if jax.process_index() == 0:
             facts = {"keeps": keeps, "reason": reason, "helps": helps}
             json_file.write(self.prepared.run / "judgement.json", facts)
@@ -350,7 +379,7 @@ def _restore(
         return None
     params, rest, progress = restored
     data.set_state(progress["data"])
-    logging.info("resumed at step %d", int(rest["step"]))
+    logger.info("resumed at step %d", int(rest["step"]))
     state = State(
         rest["step"], params, rest["optimizer"], rest.get("memory", like.memory)
     )

@@ -8,12 +8,12 @@ The time is that of the steps and of what a frozen encoder reads before them.
 import collections
 import dataclasses
 import functools
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
 
 import jax
-from absl import logging
 
 from docjax.errors import UserError
 from docjax.run import duration
@@ -22,6 +22,8 @@ from docjax.run.prepared import Prepared
 from docjax.training import sharding
 from docjax.training.plan_memory import memory_of
 from docjax.types import Trainer
+
+logger = logging.getLogger(__name__)
 
 BATCHES = 8  # the first batches, which are read and counted
 STEPS = 3  # of them, that are timed
@@ -41,19 +43,19 @@ def plan(
     Raises:
       UserError: for what training would refuse before its first step.
     """
-    logging.info("making the trainer")
+    logger.info("making the trainer")
     trainer = trainer_of(prepared)
     params = start_params(prepared.config, prepared.encoder, prepared.run)
-    logging.info("counting what %d steps read", min(BATCHES, trainer.steps))
+    logger.info("counting what %d steps read", min(BATCHES, trainer.steps))
     counts = _counts(trainer)
-    logging.info("compiling and timing %d steps", min(STEPS, trainer.steps))
+    logger.info("compiling and timing %d steps", min(STEPS, trainer.steps))
     positions = counts["positions_a_step"]
     try:
         step = _timed(_smaller(prepared, trainer, trainer_of), params, positions)
     except UserError:  # an objective may need more documents than the smaller batch has
         step = _timed(trainer, params, positions)
     reading = _seconds_of_reading(prepared, params, mesh)
-    logging.info("compiling the programs of a step to count their bytes")
+    logger.info("compiling the programs of a step to count their bytes")
     return {
         **counts,
         "memory": memory_of(trainer, params, mesh),
@@ -97,7 +99,7 @@ def _seconds_of_reading(
     corpus = prepared.corpus
     if not corpus.vectors:
         return 0.0
-    logging.info("timing how fast the encoder reads documents")
+    logger.info("timing how fast the encoder reads documents")
     tokens = corpus.sizes(corpus.rows_with_vectors).sum()
     if prepared.halved:
         tokens += prepared.halved.lengths.sum()

@@ -1,18 +1,20 @@
 """Where arrays live: one mesh with the axis `data`, which batches are split over."""
 
 import functools
+import logging
 import os
 from collections.abc import Callable
 from typing import Any
 
 import jax
 import numpy as np
-from absl import logging
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from docjax.errors import UserError
 from docjax.types import Batch
+
+logger = logging.getLogger(__name__)
 
 
 def mesh() -> Mesh:
@@ -31,7 +33,7 @@ def use_cores(replicas: Any) -> None:
     if not several or is_set or jax.config.jax_num_cpu_devices > 0:
         return
     number = max(n for n in range(1, _cores() + 1) if replicas % n == 0)
-    logging.info("objective.replicas %d: the CPU is %d devices", replicas, number)
+    logger.info("objective.replicas %d: the CPU is %d devices", replicas, number)
     jax.config.update("jax_num_cpu_devices", number)
 
 
@@ -60,7 +62,7 @@ def check_replicas(mesh: Mesh, replicas: int) -> None:
             f"set --config.objective.replicas to a multiple of {mesh.size}, or to 1"
         )
     if replicas == 1 and mesh.size > 1:
-        logging.warning(
+        logger.warning(
             "objective.replicas is 1: all %d devices do the same work; a multiple of "
             "%d shares the work",
             mesh.size,

@@ -2,20 +2,16 @@
 finite."""
 
 import collections
-import signal
-import threading
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.experimental import multihost_utils
 
+from docjax.progress import signals
+
 AHEAD = 2  # steps that may wait on the device before the loop waits for the oldest
 EVERY = 8  # steps between two exchanges of the stop signal among processes
-
-
-class Stopped(Exception):
-    """SIGTERM came; everything is saved and the same command continues the run."""
 
 
 class NotFinite(Exception):
@@ -53,31 +49,12 @@ def _first_bad(first: jax.Array, step: jax.Array, *values: jax.Array) -> jax.Arr
     return jnp.where((first == 0) & ~good, step, first)
 
 
-class Stop:
-    """Whether SIGTERM reached any process during training."""
-
-    def __init__(self) -> None:
-        self._came = False
-        self._main = threading.current_thread() is threading.main_thread()
-        if self._main:  # only the main thread may handle signals
-            self._before = signal.signal(signal.SIGTERM, self._handle)
-
-    def restore(self) -> None:
-        """Restores the earlier handler of SIGTERM, and gives it a signal that came."""
-        if self._main:
-            signal.signal(signal.SIGTERM, self._before)
-            if self._came:
-                signal.raise_signal(signal.SIGTERM)
-
-    def _handle(self, *_) -> None:
-        self._came = True
-
-    def asked(self, step: int, failed: bool, last: bool) -> tuple[bool, bool]:
-        """Whether to stop, and whether a callback of any process `failed`; several
-        processes agree on this every EVERY steps, and at the last one."""
-        if jax.process_count() > 1 and step % EVERY and not last:
-            return False, False
-        return anywhere(self._came or failed, failed)
+def asked(step: int, failed: bool, last: bool) -> tuple[bool, bool]:
+    """Whether to stop, and whether a callback of any process `failed`; several processes
+    agree on this every EVERY steps, and at the last one."""
+    if jax.process_count() > 1 and step % EVERY and not last:
+        return False, False
+    return anywhere(signals.came() or failed, failed)
 
 
 def anywhere(*facts: bool) -> tuple[bool, ...]:

@@ -4,12 +4,12 @@
 """
 
 import dataclasses
+import logging
 from collections.abc import Iterable
 from typing import Any
 
 import jax
 import numpy as np
-from absl import logging
 from jaxtyping import Bool, Int
 
 from docjax.data.examples import Examples
@@ -35,6 +35,8 @@ from docjax.types import (
     ObjectiveWithMemory,
     State,
 )
+
+logger = logging.getLogger(__name__)
 
 LONG = 10_000  # steps in which padding costs more than compiling further widths
 LARGEST = 8  # documents whose views are drawn to find the longest view
@@ -270,7 +272,7 @@ def _documents(examples: Examples) -> Int[np.ndarray, "b _"]:
 def _kept(examples: Examples, kept: np.ndarray, why: str) -> Examples:
     if not kept.all():
         unused, total = int((~kept).sum()), len(kept)
-        logging.warning("%d of %d training examples %s: not used", unused, total, why)
+        logger.warning("%d of %d training examples %s: not used", unused, total, why)
     return examples.where(kept)
 
 

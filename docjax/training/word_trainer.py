@@ -7,13 +7,13 @@ changes to the tables are added up.
 """
 
 import functools
+import logging
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from absl import logging
 from jax.sharding import PartitionSpec as P
 from jaxtyping import Array, Float, Int
 
@@ -30,6 +30,8 @@ from docjax.run.prepared import Prepared
 from docjax.training import sharding
 from docjax.training.rows import Gradient, group_gradient, group_sums
 from docjax.types import ObjectiveOfWords, RowOptimizer, State, Targets, Views
+
+logger = logging.getLogger(__name__)
 
 POWER = 0.75  # noise words are drawn in proportion to count**POWER
 
@@ -272,7 +274,7 @@ def _usable(prepared: Prepared) -> tuple[Int[np.ndarray, " u"], Int[np.ndarray, 
             "--config.tokenizer"
         )
     if len(usable) < len(rows):
-        logging.warning(
+        logger.warning(
             "%d of %d training documents have no word of the vocabulary: they are not "
             "trained on, and their vectors are zero",
             len(rows) - len(usable),

@@ -4,12 +4,12 @@ import dataclasses
 import functools
 import itertools
 import json
+import logging
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
-from absl import logging
 from jaxtyping import Int
 from numpy.random import Generator
 
@@ -21,6 +21,8 @@ from docjax.data.units import Whole
 from docjax.errors import UserError
 from docjax.types import Document, Units
 from docjax.views.replaced import Documents, WordViews
+
+logger = logging.getLogger(__name__)
 
 
 def write(
@@ -122,7 +124,7 @@ class Rewritten(WordViews):
                 f"document has {corpus.ids[0]!r}: give texts the ids of documents"
             )
         if missing:
-            logging.warning(
+            logger.warning(
                 "%d of %d documents have no rewritten text with a known word: they "
                 "stay as they are",
                 missing,

@@ -6,17 +6,19 @@ section numbers. A document that lacks the sections is cut as `Sections` does.
 
 import dataclasses
 import itertools
+import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from absl import logging
 from jaxtyping import Int
 from numpy.random import Generator
 
 from docjax.errors import UserError
 from docjax.types import DOCUMENT, Units
 from docjax.views.ready import Ready
+
+logger = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Sections(Ready):
         sizes = np.fromiter(map(len, corpus.headings), int)
         sizes = sizes if documents is None else sizes[documents]
         if few := int((sizes < self.count).sum()):
-            logging.info(
+            logger.info(
                 "%d of %d documents have fewer than %d sections: their views are cut "
                 "between units, such as sentences",
                 *(few, len(sizes), self.count),
@@ -120,7 +122,7 @@ class NamedSections(Ready):
                 "names, or docjax.views.sections.Sections"
             )
         if lacking:
-            logging.warning(
+            logger.warning(
                 "%d of %d documents lack a section named %s: they are cut into %d "
                 "groups of sections instead",
                 *(lacking, len(rows), " or ".join(self.names), len(names)),

@@ -151,7 +151,7 @@ def test_the_teacher_counts_words_in_whole_documents(judged):
 
 def test_documents_without_sections_get_no_attention(tiny, tmp_path, caplog):
     config = recipe(corpus(tmp_path / "corpus.jsonl", 20, 1), tiny)
-    with caplog.at_level("INFO", "absl"):
+    with caplog.at_level("INFO", "docjax"):
         prepared = prepare(config, tmp_path / "run")
     assert "no attention between sections" in caplog.text
     assert prepared.graph is None and prepared.encoder.document.branch is None

@@ -97,7 +97,7 @@ def ids(prepared: Prepared, prompt: str) -> list[int]:
 
 
 def test_a_run_has_the_prompts_of_its_init(judged, init, tmp_path, caplog):
-    with caplog.at_level("INFO", "absl"):
+    with caplog.at_level("INFO", "docjax"):
         prepared = prepare(retriever(judged, init), tmp_path / "run")
     words.fit(prepared, judges.of_run(prepared))
     assert prepared.config.prompts.by_name() == {
@@ -277,7 +277,7 @@ def test_another_pooling_of_init_is_said(judged, tiny, tmp_path, caplog):
     (folder / "1_Pooling").mkdir()
     (folder / "1_Pooling/config.json").write_text('{"pooling_mode": "mean"}')
     found = frozen(judged, folder, **{"encoder.segment.pooling": "first"})
-    with caplog.at_level("INFO", "absl"):
+    with caplog.at_level("INFO", "docjax"):
         prepare(found, tmp_path / "run")
     assert "--config.encoder.segment.pooling=mean does so too" in caplog.text
 

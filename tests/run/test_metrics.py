@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from docjax.run.metrics import Metrics, last_metrics, read
+from docjax.run.metrics import Metrics, last_metrics, read, shown
 
 
 def write(run, step: int, steps: int, *lines) -> None:
@@ -14,7 +14,7 @@ def write(run, step: int, steps: int, *lines) -> None:
     log.close()
 
 
-def test_lines_are_json_with_the_step_first(tmp_path, capsys):
+def test_lines_are_json_with_the_step_first(tmp_path):
     write(tmp_path, 0, 10, (1, {"train/loss": 0.5}), (2, {"train/loss": 0.25}))
     lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
     assert lines == [
@@ -22,9 +22,15 @@ def test_lines_are_json_with_the_step_first(tmp_path, capsys):
         '{"step": 2, "train/loss": 0.25}',
     ]
     assert last_metrics(tmp_path) == {"step": 2, "train/loss": 0.25}
-    captured = capsys.readouterr()
-    assert captured.out == ""  # standard output is for the final metrics
-    assert "step 2/10: train/loss 0.25" in captured.err
+
+
+def test_the_log_has_scores_and_the_bar_the_loss(tmp_path, caplog):
+    step = {"train/loss": 0.51234, "time/documents_per_s": 1234.5, "train/other": 1.0}
+    scores = {"eval/a/x": 0.5, "eval/a/y": 1.0, "eval/b/x@10": 0.25}
+    with caplog.at_level("INFO", "docjax"):
+        write(tmp_path, 0, 10, (1, step), (1, scores))
+    assert caplog.messages == ["step 1 of 10, a: x 0.500, y 1.000; b: x@10 0.250"]
+    assert shown(step) == "loss 0.5123, 1,234 documents/s"
 
 
 def test_event_files_have_the_metrics_by_step(tmp_path):
@@ -53,20 +59,20 @@ def test_a_resume_keeps_the_evaluation_of_its_checkpoint(tmp_path):
         tmp_path,
         0,
         9,
-        (0, {"eval/a": 0.1}),
+        (0, {"eval/a/x": 0.1}),
         (3, {"train/loss": 1.0}),
-        (3, {"eval/a": 1.0}),
+        (3, {"eval/a/x": 1.0}),
     )
     write(tmp_path, 3, 9)
     assert [line["step"] for line in read(tmp_path)] == [0, 3, 3]
 
 
 def test_a_complete_run_run_again_evaluates_again(tmp_path):
-    write(tmp_path, 0, 3, (3, {"train/loss": 1.0}), (3, {"eval/a": 1.0}))
-    write(tmp_path, 3, 3, (3, {"eval/a": 1.0}))
+    write(tmp_path, 0, 3, (3, {"train/loss": 1.0}), (3, {"eval/a/x": 1.0}))
+    write(tmp_path, 3, 3, (3, {"eval/a/x": 1.0}))
     assert read(tmp_path) == [
         {"step": 3, "train/loss": 1.0},
-        {"step": 3, "eval/a": 1.0},
+        {"step": 3, "eval/a/x": 1.0},
     ]
 
 

@@ -413,7 +413,7 @@ def test_documents_of_another_split_are_trained_on_if_it_is_transductive(
 ):
     said = []
     monkeypatch.setattr(
-        prepare_lib.logging, "warning", lambda text, *of: said.append(text % of)
+        prepare_lib.logger, "warning", lambda text, *of: said.append(text % of)
     )
     path = tmp_path / "corpus.jsonl"
     rows = [{"id": s, "text": SENTENCE, "split": s} for s in ("train", "other")]

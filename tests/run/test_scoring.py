@@ -108,7 +108,7 @@ def test_every_document_is_encoded_once_for_all_tasks(plain, monkeypatch):
     counts = []
     whole = inference.Inference.encode
 
-    def counted(self, params, documents):
+    def counted(self, params, documents, total=None):
         given = list(documents)
         counts.append(len(given))
         return whole(self, params, given)
@@ -251,7 +251,7 @@ def test_a_task_without_labels_is_left_out_and_the_others_stay(scoring, caplog):
 def test_of_many_labelled_documents_a_sample_is_scored(scoring, caplog, monkeypatch):
     monkeypatch.setattr(prepared_lib, "MOST_SCORED", 6)
     found, params = scoring("clustering")
-    with caplog.at_level("INFO", "absl"):
+    with caplog.at_level("INFO", "docjax"):
         found.check("train")
     data, corpus = found.data(params), found.prepared.corpus
     trained = {corpus.ids[row] for row in found.prepared.rows("train")}

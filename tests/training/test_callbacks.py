@@ -10,8 +10,8 @@ from docjax.errors import UserError
 from docjax.run import fields
 from docjax.run.fields import Profile
 from docjax.training.callbacks import Callbacks, Trace
-from docjax.training.loop import begin
-from docjax.training.stopping import Stopped, anywhere
+from docjax.training.loop import Stopped, begin
+from docjax.training.stopping import anywhere
 
 
 def test_a_trace_has_the_steps_that_are_asked_for(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+from docjax.progress.bars import Bar
 from docjax.training import loop, stopping
 from docjax.types import State
 
@@ -40,10 +41,10 @@ def running(tmp_path):
     one.trainer = SimpleNamespace(
         steps=STEPS, epoch_steps=STEPS, documents=lambda step: [f"document {step}"]
     )
-    one.log = SimpleNamespace(tick=nothing, write=nothing, close=nothing)
+    one.log = SimpleNamespace(write=nothing, close=nothing)
+    one.bar = Bar("training")
     one.checkpointer = SimpleNamespace(raise_if_failed=lambda: None, close=lambda: None)
     one.save = nothing
-    one.stop = SimpleNamespace(asked=lambda *_: (False, False))
     one.callbacks = SimpleNamespace(step=nothing, failure="")
     one.trace = SimpleNamespace(after=nothing, close=nothing)
     one.finite, one.sums, one.clock = stopping.Finite(), collections.Counter(), 0.0
@@ -79,15 +80,15 @@ def test_the_first_bad_step_is_named_at_the_next_log(running, fetched):
 
 
 def test_processes_agree_on_a_stop_every_few_steps(monkeypatch):
-    stop, asked = stopping.Stop(), []
+    asked = []
     gathered = lambda array: asked.append(array) or array[None]
     monkeypatch.setattr(stopping.multihost_utils, "process_allgather", gathered)
     monkeypatch.setattr(stopping.jax, "process_count", lambda: 2)
-    stop._came = True
-    found = {step: stop.asked(step, False, step == 30) for step in range(1, 33)}
-    stop._came = False
-    failed = stop.asked(8, True, False)
-    stop.restore()
+    monkeypatch.setattr(stopping.signals, "came", lambda: True)
+    ask = stopping.asked
+    found = {step: ask(step, False, step == 30) for step in range(1, 33)}
+    monkeypatch.setattr(stopping.signals, "came", lambda: False)
+    failed = ask(8, True, False)
     steps = [step for step, (stops, _) in found.items() if stops]
     assert steps == [8, 16, 24, 30, 32] and len(asked) == len(steps) + 1
     assert failed == (True, True) and not any(failed for _, failed in found.values())

@@ -7,7 +7,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from absl import logging
 
 from docjax.data import lexicons
 from docjax.data.corpus import Corpus
@@ -18,6 +17,7 @@ from docjax.data.vocabulary import vocabulary
 from docjax.data.word_tokenizer import train_words
 from docjax.errors import UserError
 from docjax.types import Document, Section, Segments, Units
+from docjax.views import rewritten
 from docjax.views.replaced import (
     Antonyms,
     Dropped,
@@ -458,7 +458,9 @@ def test_rewritten_texts_of_other_documents_are_refused(tmp_path):
 
 def test_documents_without_rewritten_text_stay_and_are_counted(tmp_path, monkeypatch):
     warned = []
-    monkeypatch.setattr(logging, "warning", lambda *words: warned.append(words))
+    monkeypatch.setattr(
+        rewritten.logger, "warning", lambda *words: warned.append(words)
+    )
     built = Built(tmp_path, FILMS)
     views = built.fitted(Rewritten(write_lines(tmp_path / "back.jsonl", d1="movie")))
     document = built.corpus[0]
@@ -468,7 +470,9 @@ def test_documents_without_rewritten_text_stay_and_are_counted(tmp_path, monkeyp
 
 def test_a_rewritten_text_of_unknown_words_is_none(tmp_path, monkeypatch):
     warned = []
-    monkeypatch.setattr(logging, "warning", lambda *words: warned.append(words))
+    monkeypatch.setattr(
+        rewritten.logger, "warning", lambda *words: warned.append(words)
+    )
     built = Built(tmp_path, FILMS)
     texts = dict(d0="qqqq zzzz", d1="movie", d2="big", d3="film")
     views = built.fitted(Rewritten(write_lines(tmp_path / "back.jsonl", **texts)))

@@ -1,19 +1,20 @@
 """Documents from JSON lines: plain, .gz, .xz or .zst, one file or a pattern of many."""
 
 import dataclasses
+import logging
 import re
 import string
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
-from absl import logging
-
 from docjax.data import documents
 from docjax.data.sources.lines import files, numbered_lines
 from docjax.errors import UserError
 from docjax.storage import digest
 from docjax.types import Document
+
+logger = logging.getLogger(__name__)
 
 NUMBER = re.compile(r"\s*(\d+(\.\d+)*[.:]?\s+)?")  # before a heading
 
@@ -57,7 +58,7 @@ def _without(
             yield _with_sections(document, kept)
         empty += not kept
     text = "left out %d sections named %s, and %d documents with no other section"
-    logging.info(text, sections, ", ".join(sorted(headings)), empty)
+    logger.info(text, sections, ", ".join(sorted(headings)), empty)
 
 
 def _with_sections(document: Document, kept: Sequence[int]) -> Document:

@@ -9,18 +9,19 @@ import functools
 import gc
 import importlib.metadata
 import importlib.util
+import logging
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-
-from absl import logging
 
 from docjax.data.docstrings import Docstring, parse
 from docjax.data.duplicates import near_duplicates
 from docjax.data.splits import holdout
 from docjax.errors import UserError
 from docjax.types import Document
+
+logger = logging.getLogger(__name__)
 
 PACKAGES = ("numpy", "scipy", "sklearn", "jax", "flax", "optax", "matplotlib")
 # Folders and files whose docstrings no user reads.
@@ -79,7 +80,10 @@ def _read(
     if not docstrings:
         raise UserError(f"empty corpus: no docstring of {words} words in {packages}")
     counts["documents"] += len(docstrings)
-    logging.info("pydocs: %s", dict(counts))
+    left = ", ".join(
+        f"{n:,} {kind}" for kind, n in counts.items() if kind != "documents"
+    )
+    logger.info("docstrings: %d documents; left out: %s", counts["documents"], left)
     return docstrings, counts
 
 

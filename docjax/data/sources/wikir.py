@@ -6,11 +6,10 @@ Information Retrieval Dataset", 2020. `docjax queries` writes them as a collecti
 
 import dataclasses
 import itertools
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterator
-
-from absl import logging
 
 from docjax.data.documents import by_reason
 from docjax.data.records import full_text
@@ -19,6 +18,8 @@ from docjax.data.sources import jsonl as jsonl_lib
 from docjax.data.sources.jsonl import jsonl
 from docjax.errors import UserError
 from docjax.types import Document, Section
+
+logger = logging.getLogger(__name__)
 
 QUERIES = ("title", "sentence")
 ENDS = tuple(".!?。")
@@ -86,7 +87,7 @@ def wikir(
     if report is not None:
         report.update(counts)
     elif counts:
-        logging.warning("%s: left out %s", path, by_reason(counts))
+        logger.warning("%s: left out %s", path, by_reason(counts))
 
 
 def first_sentence(article: Document) -> str | None:

@@ -128,7 +128,7 @@ def test_named_sections_are_left_out_and_counted(tmp_path, caplog):
     ]
     path = tmp_path / "papers.jsonl"
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with caplog.at_level("INFO", "absl"):
+    with caplog.at_level("INFO", "docjax"):
         (found,) = jsonl(str(path), without=("abstract", "References"))
     assert [s.heading for s in found.sections] == [names[1], names[2], names[4]]
     assert found.edges == ((0, 1), (1, 2))
