@@ -152,6 +152,7 @@ def words(config: ConfigDict) -> None:
         sizes | dict(vocabulary=0, positions=1026, layers=1, width=64, words=256)
     )
     config.encoder.document.share = 1.0
+    config.keep.least = 1000  # the word vectors need all of fewer documents
 
 
 def small(config: ConfigDict) -> None:

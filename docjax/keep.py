@@ -62,9 +62,13 @@ class Judged:
     Excerpts of training documents that the steps do not read decide, without labels;
     labels of training documents, if there are any, can refuse
     (`docjax.recipe.judgement`).
+
+    least: with fewer training documents nothing is judged, and the run keeps its start,
+      or without an encoder its word vectors, which then learn from all documents.
     """
 
     metric = None
+    least: int = 150
 
     def check_run(self, config: Any) -> None:
         """Raises UserError for a run whose vectors cannot be judged."""
@@ -78,11 +82,11 @@ class Judged:
 
     def held_out(self, rows: np.ndarray, seed: int) -> np.ndarray:
         """The documents that judge; none, and a warning, where there are too few."""
-        from docjax.recipe.judges import LEAST, judges
+        from docjax.recipe.judges import judges
 
-        chosen = judges(rows, seed)
+        chosen = judges(rows, seed, self.least)
         if not len(chosen):
-            _warn_of_few(len(rows), LEAST)
+            _warn_of_few(len(rows), self.least)
         return chosen
 
     def choose(

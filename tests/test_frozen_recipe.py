@@ -663,6 +663,7 @@ def test_words_alone_need_no_init_and_compare_by_their_words(tmp_path, no_report
     found.source.path = str(corpus(tmp_path / "corpus.jsonl", 240))
     found.steps = found.checkpoint_every = 20
     found.tasks = {}
+    found.keep.least = 150
     docjax.train(found, tmp_path / "run")
     assert judgement(tmp_path / "run")["keeps"] == "trained"
     model = load(tmp_path / "run")

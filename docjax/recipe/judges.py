@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from docjax.data.splits import evenly
 from docjax.model.compare import unit
 from docjax.recipe.half_scores import EXCERPT, by_deviation, confirmed, excerpts
-from docjax.recipe.words import tfidf
+from docjax.recipe.tfidf import tfidf
 from docjax.run.prepared import Prepared
 from docjax.types import DOCUMENT, Segments, Units
 
@@ -29,10 +29,12 @@ MOST = 500  # documents that judge
 MOST_SEARCHED = 5_000  # documents of the corpus among which an excerpt searches
 
 
-def judges(rows: Int[np.ndarray, " b"], seed: int) -> Int[np.ndarray, " j"]:
+def judges(
+    rows: Int[np.ndarray, " b"], seed: int, least: int = LEAST
+) -> Int[np.ndarray, " j"]:
     """A tenth of the training documents, but at least 100 or a quarter, whichever is
-    less, and at most MOST; none of fewer than LEAST."""
-    if len(rows) < LEAST:
+    less, and at most MOST; none of fewer than `least`."""
+    if len(rows) < least:
         return rows[:0]
     count = min(MOST, max(len(rows) // 10, min(100, len(rows) // 4)))
     generator = np.random.default_rng((seed, 3))

@@ -11,7 +11,7 @@ from jaxtyping import Float, Int
 from docjax.data.splits import evenly
 from docjax.model.compare import unit
 from docjax.progress.bars import bar
-from docjax.recipe.words import word_vectors
+from docjax.recipe.tfidf import word_vectors
 from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
 from docjax.storage import atomic

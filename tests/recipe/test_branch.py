@@ -61,7 +61,7 @@ def recipe(path: Path, init: Path):
 def trained(tiny, tmp_path_factory):
     """A run on documents with sections, and its config."""
     folder = tmp_path_factory.mktemp("sections")
-    config = recipe(corpus(folder / "corpus.jsonl", 150, 3), tiny)
+    config = recipe(corpus(folder / "corpus.jsonl", 190, 3), tiny)
     docjax.train(config, folder / "run")
     return folder / "run", config
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from docjax.data.word_tokenizer import train_words
-from docjax.recipe import words
+from docjax.recipe import tfidf, words
 from docjax.types import Units
 
 TEXTS = [[1, 1, 1, 2], [1, 2, 3], [3, 3, 4], [2, 4, 4, 4, 4], [1, 3, 5]]
@@ -30,11 +30,11 @@ def dense(power: float, least: int = 2, without=()) -> tuple[np.ndarray, np.ndar
 
 @pytest.mark.parametrize("power", [1.0, 1.5])
 def test_tfidf_is_that_of_dense_matrices(power):
-    found, idf = words.tfidf(map(units, TEXTS), VOCABULARY, power=power)
+    found, idf = tfidf.tfidf(map(units, TEXTS), VOCABULARY, power=power)
     expected, expected_idf = dense(power)
     np.testing.assert_allclose(found.toarray(), expected, atol=1e-12)
     np.testing.assert_allclose(idf, expected_idf)
-    other, _ = words.tfidf([units([1, 5])], VOCABULARY, idf)
+    other, _ = tfidf.tfidf([units([1, 5])], VOCABULARY, idf)
     np.testing.assert_allclose(other.toarray()[0, [1, 5]], [1, 0])
 
 
@@ -55,7 +55,7 @@ def test_in_few_documents_a_word_of_one_counts_and_an_unspecific_word_does_not()
     table = words.fitted(corpus, VOCABULARY, rows, 256, unspecific=without)
     matrix, _ = dense(1.5, least=1, without=without)
     # All of the rank is there: the vectors have the cosines of TF-IDF itself.
-    vectors = words.word_vectors(corpus.values(), table)
+    vectors = tfidf.word_vectors(corpus.values(), table)
     products = vectors @ vectors.T
     lengths = np.sqrt(np.diag(products))
     np.testing.assert_allclose(
