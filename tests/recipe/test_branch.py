@@ -54,6 +54,7 @@ def recipe(path: Path, init: Path):
     found.source.path, found.init = str(path), str(init)
     found.steps = found.checkpoint_every = 8
     found.tasks = dict(clustering=dict(fn="docjax.tasks.clustering.Clustering"))
+    found.keep.least = 100
     return found
 
 
@@ -61,7 +62,7 @@ def recipe(path: Path, init: Path):
 def trained(tiny, tmp_path_factory):
     """A run on documents with sections, and its config."""
     folder = tmp_path_factory.mktemp("sections")
-    config = recipe(corpus(folder / "corpus.jsonl", 190, 3), tiny)
+    config = recipe(corpus(folder / "corpus.jsonl", 150, 3), tiny)
     docjax.train(config, folder / "run")
     return folder / "run", config
 
