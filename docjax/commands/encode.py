@@ -26,11 +26,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, or a Hugging Face folder or name")
     parser.add_argument(
         "input",
-        help="JSON lines, or a table whose name ends in .tsv; also .gz, .xz, .zst, or -",
+        help=f"{options.FILES}, or -",
     )
     parser.add_argument("--output", required=True, metavar="OUT.npy", help="or -")
     options.prompt(parser)
-    options.add(parser, "allow", "truncate-dim", "segments", "max-bad-fraction")
+    options.add(parser, "allow", "truncate-dim", "segments", *options.READING)
     options.add(parser, "processes", "process")
     parser.add_argument(
         "--distributed", action="store_true", help="find the cluster and join it"
@@ -61,7 +61,7 @@ def run(flags: argparse.Namespace) -> None:
         model,
         flags.input,
         Path(flags.output),
-        max_bad_fraction=flags.max_bad_fraction,
+        reading=options.reading(flags),
         processes=processes,
         process=process,
     )
@@ -76,7 +76,7 @@ def _once(model: "docjax.DocumentModel", flags: argparse.Namespace) -> None:
 
     counts: dict[str, Any] = {}
     report: Counter = Counter()
-    documents = read_documents(flags.input, flags.max_bad_fraction, report)
+    documents = read_documents(flags.input, report=report, **options.reading(flags))
     encoded = finite.checked(model.encode_once(documents, counts))
     if flags.output == "-":
         for each in encoded:

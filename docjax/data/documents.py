@@ -6,10 +6,13 @@ that exported folders need too.
 
 import contextlib
 import json
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+
+import charset_normalizer
 
 from docjax.data import once
 from docjax.data import records as records_lib
@@ -23,6 +26,8 @@ KEYS = (
     *("links", "edges", "query", "metadata"),
 )
 
+SPLITS = ("train", "test", "dev", "valid", "val", "validation")
+
 MEND = (
     "; mend it, or raise max_bad_fraction (of the source, or of the task that reads it; "
     "--max-bad-fraction of a command) to leave it out"
@@ -30,13 +35,20 @@ MEND = (
 LIST = "a list; put each document on a line of its own: jq -c '.[]' FILE"
 OBJECT = re.compile(r"\s*\{\s*[\"}]")  # the start of an object in JSON
 
+COMMON = (  # encodings of people's files, as charset-normalizer calls them
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "koi8_r"),
+    *("shift_jis", "euc_jp", "gb18030", "big5", "euc_kr", "mac_roman", "cp437"),
+)
+SHORT = 200  # bytes that tell little; such a text is most often a western one
+
 
 class BadDocument(UserError):
-    """A record that is not a document; `reason` is one of a few, for counting."""
+    """A record that is not a document; `reason` is one of a few, for counting; `raw`
+    are the bytes that are not in the encoding of the file."""
 
-    def __init__(self, place: str, reason: str, detail: str):
+    def __init__(self, place: str, reason: str, detail: str, raw: bytes = b""):
         super().__init__(f"{place}: {reason}: {detail}")
-        self.place, self.reason, self.detail = place, reason, detail
+        self.place, self.reason, self.detail, self.raw = place, reason, detail, raw
 
 
 class NoDocuments(UserError):
@@ -64,8 +76,8 @@ def parse(record: Any, place: str) -> Document:
         id=_name(record, "id" if "id" in record else "_id", place, required=True),
         sections=tuple(Section(*section) for section in content.sections),
         title=content.title,
-        label=_name(record, "label", place),
-        split=_name(record, "split", place),
+        label=_label(record, place),
+        split=_split(record, place),
         links=_links(record, place),
         edges=content.edges,
         query=records_lib.text(record, "query", place) or None,
@@ -80,7 +92,7 @@ def parse_line(line: bytes, place: str) -> Document:
     text = decode(line, place)
     if text.lstrip().startswith("["):
         raise BadDocument(place, "wrong type", LIST)
-    return parse(_json(text, place), place)
+    return parse(json_value(text, place), place)
 
 
 def to_line(document: Document) -> str:
@@ -98,7 +110,7 @@ def from_text(text: str, place: str) -> Document:
     """
     if not OBJECT.match(text):
         return parse({"id": place, "text": text}, place)
-    record = _json(text, place)
+    record = json_value(text, place)
     return parse({"id": record.get("_id", place), **record}, place)
 
 
@@ -111,7 +123,18 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:
     except UnicodeDecodeError as error:
         reason = "invalid UTF-8" if error.encoding == "utf-8" else "invalid encoding"
         detail = f"byte {error.start} is not {error.encoding} ({error.reason})"
-        raise BadDocument(place, reason, detail) from None
+        raise BadDocument(place, reason, detail, raw) from None
+
+
+def encodings(raw: bytes) -> list[str]:
+    """Up to three common encodings in which the bytes are a text, the likeliest first."""
+    found = charset_normalizer.from_bytes(raw[: 1 << 16], cp_isolation=COMMON)
+    names = [match.encoding for match in found]
+    western = "cp1252"
+    with contextlib.suppress(UnicodeDecodeError):
+        raw.decode(western)
+        names.insert(0 if len(raw) < SHORT else 2, western)
+    return list(dict.fromkeys(names))[:3]
 
 
 @_refusing()
@@ -120,6 +143,19 @@ def check_text(document: Document, place: str) -> None:
     names = document.id, document.label, document.split, document.query
     fields = filter(None, (*names, *document.links))
     records_lib.check_text(document, place, f"document {document.id!r}", *fields)
+
+
+@contextlib.contextmanager
+def parsing(place: str, what: str) -> Iterator[None]:
+    """Raises BadDocument for whatever a library raises while it reads a file."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:  # noqa: BLE001 of a library that documents none
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        detail = f"{what}, damaged or cut short ({reason})"
+        raise BadDocument(place, "unreadable file", detail) from None
 
 
 def check_fits_in_table(name: str) -> None:
@@ -175,9 +211,7 @@ def read(
                     raise BadDocument(place, "duplicate id", detail)
             except BadDocument as error:
                 if max_bad_fraction <= 0:
-                    mend = "" if error.detail == LIST else MEND
-                    detail = error.detail + mend
-                    raise BadDocument(error.place, error.reason, detail) from None
+                    raise _with_mend(error) from None
                 counts[error.reason] += 1
                 first = first or error
                 continue
@@ -188,6 +222,17 @@ def read(
         warn_of_bad(counts, str(first))
     else:
         report.update(counts)
+
+
+def _with_mend(error: BadDocument) -> BadDocument:
+    detail = error.detail
+    if error.raw and (names := encodings(error.raw)):
+        detail += (
+            f"; it can be read as {' or '.join(names)}: name the encoding of the file "
+            f"with encoding (--encoding {names[0]})"
+        )
+    mend = "" if error.detail == LIST else MEND
+    return BadDocument(error.place, error.reason, detail + mend)
 
 
 def read_tables(
@@ -222,7 +267,8 @@ def read_tables(
     return read(rows, convert, max_bad_fraction, report)
 
 
-def _json(text: str, place: str) -> Any:
+def json_value(text: str, place: str) -> Any:
+    """The value of a text in JSON. Raises BadDocument for another text."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -272,6 +318,26 @@ def _name(record: Mapping, key: str, place: str, required: bool = False) -> str 
     if not (isinstance(value, str) or records_lib.is_number(value)):
         raise records_lib.wrong(place, repr(key), "a string or a whole number", value)
     return str(value)
+
+
+def _label(record: Mapping, place: str) -> str | None:
+    """The label; a truth value is one, and so is a whole number that pandas has written
+    as 1.0 because other rows have gaps (NaN), which are no label."""
+    value = record.get("label")
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return _name(record, "label", place)
+
+
+def _split(record: Mapping, place: str) -> str | None:
+    """The split; well-known names may be in capitals."""
+    name = _name(record, "split", place)
+    plain = name and name.strip().lower()
+    return plain if plain in SPLITS else name
 
 
 def _links(record: Mapping, place: str) -> tuple[str, ...]:

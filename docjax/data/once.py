@@ -4,6 +4,8 @@ import functools
 import logging
 from typing import Any
 
+from absl import logging as absl_logging
+
 logger = logging.getLogger(__name__)
 
 
@@ -11,3 +13,9 @@ logger = logging.getLogger(__name__)
 def warn(text: str, *values: Any) -> None:
     """Logs the text with its values, unless the same was logged before."""
     logger.warning(text, *values)
+
+
+@functools.cache
+def info(text: str, *values: Any) -> None:
+    """As `warn`, for a line that is no warning."""
+    absl_logging.info(text, *values)

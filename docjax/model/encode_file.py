@@ -6,7 +6,7 @@ import hashlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 from tqdm import tqdm
 
 from docjax.data.documents import parts, warn_of_bad
-from docjax.data.sources.jsonl import check_again, stamp
+from docjax.data.sources.files import stamp
+from docjax.data.sources.lines import check_again
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.retrieval import finite
@@ -31,7 +32,7 @@ def encode_file(
     path: str,
     output: Path,
     *,
-    max_bad_fraction: float = 0.0,
+    reading: Mapping[str, Any] | None = None,
     passages: bool = False,
     check: Check | None = None,
     processes: int = 1,
@@ -39,7 +40,7 @@ def encode_file(
 ) -> dict[str, Any] | None:
     """Writes the vectors of a file's documents to `Shards`; returns the counts.
 
-    `passages` writes the vectors of the segments too. `check(documents, path)` yields
+    `reading` are keywords of the source `files`. `passages` writes the vectors of the segments too. `check(documents, path)` yields
     the documents, or raises for a bad one. After a kill the same call continues.
     Process k of n writes shards k, k + n, ... The last process to finish joins the
     shards and returns the counts; every other process returns None.
@@ -52,16 +53,16 @@ def encode_file(
     _check_process(process, processes)
     check_again(path)
     model.cut.frame  # noqa: B018, raises for a prompt that leaves no room
-    fingerprint = functools.partial(_fingerprint, path, max_bad_fraction, passages)
+    fingerprint = functools.partial(_fingerprint, path, reading or {}, passages)
     files = Shards(output, model.fingerprint(), fingerprint, passages)
     with _written(output):
         with files.locked():
             counts = files.complete()
             if counts is not None:
                 return counts
-            plan = files.plan(lambda: survey(path, max_bad_fraction, check))
+            plan = files.plan(lambda: survey(path, reading or {}, check))
         # The survey has told of bad documents.
-        documents = read_documents(path, max_bad_fraction, Counter())
+        documents = read_documents(path, report=Counter(), **(reading or {}))
         encode = functools.partial(_encoded, model, passages)
         _encode_shards(encode, documents, files, plan["documents"], processes, process)
         with files.locked():
@@ -78,20 +79,23 @@ def _check_process(process: int, processes: int) -> None:
 
 
 def _fingerprint(
-    path: str, max_bad_fraction: float, passages: bool, content: bool
+    path: str, reading: Mapping[str, Any], passages: bool, content: bool
 ) -> str:
     """A sha256 of the input: of the file's content, or of its size and time."""
-    facts = [stamp(path, content), max_bad_fraction, passages, DOCUMENTS, CHARACTERS]
+    others = dict(reading)
+    most = others.pop("max_bad_fraction", 0.0)
+    facts = [stamp(path, content), most, passages, DOCUMENTS, CHARACTERS]
+    facts += [others] if others else []
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def survey(
-    path: str, max_bad_fraction: float, check: Check | None = None
+    path: str, reading: Mapping[str, Any], check: Check | None = None
 ) -> dict[str, Any]:
     """The number of `documents` in each shard, and of documents `left_out` by reason.
     It finds every mistake in the input before hours of encoding."""
     report: Counter = Counter()
-    documents = read_documents(path, max_bad_fraction, report)
+    documents = read_documents(path, report=report, **reading)
     documents = check(documents, path) if check else documents
     bar = tqdm(documents, desc="check", unit="document", disable=None, leave=False)
     sizes = [len(shard) for shard in parts(iter(bar), DOCUMENTS, CHARACTERS)]

@@ -69,8 +69,8 @@ def test_a_column_or_split_that_is_not_there_is_named(folder):
 
 def test_a_file_of_another_kind_is_refused(folder):
     (folder / "a.pdf").write_bytes(b"x")
-    with pytest.raises(UserError, match=r"a\.pdf: not a file of \.csv"):
-        huggingface(str(folder / "a.pdf"), split="train")
+    with pytest.raises(UserError, match=r"a\.pdf is no PDF file"):
+        list(huggingface(str(folder / "a.pdf"), split="train"))
 
 
 def test_one_table_is_not_read_as_two_splits(folder):

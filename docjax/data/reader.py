@@ -1,0 +1,269 @@
+"""Records from any file or folder that docjax reads, each with its place."""
+
+import functools
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from docjax.data import (
+    columns,
+    delimited,
+    documents,
+    formats,
+    json_records,
+    once,
+    saved_dataset,
+    tables,
+    text_forms,
+)
+from docjax.data.documents import BadDocument
+from docjax.data.sources import lines
+from docjax.data.streams import Opened, Unreadable, opened, shown
+from docjax.data.table import Table
+from docjax.errors import UserError
+from docjax.types import Document
+
+SPLIT = re.compile(
+    r"(?:^|[-_.])(train|test|dev|val|valid|validation|unsup|unlabeled)$", re.IGNORECASE
+)
+UNLABELLED = ("", "unsup", "unlabeled", "unlabelled")
+BETWEEN = re.compile(r"[\s,;|]+")  # the ids of links in a cell
+Rows = Iterator[tuple[str, Any]]
+Asked = Mapping[str, str | None]
+
+
+def read(
+    path: str,
+    asked: Asked,
+    encoding: str | None = None,
+    usual: Mapping[str, tuple[str, ...]] = columns.USUAL,
+) -> Rows:
+    """The records of what `path` names, each with its place and an id.
+
+    asked, usual: the columns that the user names, and usual names (`columns.resolve`).
+
+    Raises:
+      UserError: for a missing or damaged file, one whose name says another format than
+        its content, columns that are not clear, and an option that does nothing.
+    """
+    if lines.exists(path, Path.is_dir):
+        read = saved_dataset.tables if saved_dataset.is_saved(path) else None
+        found = (
+            _saved(path, asked, usual) if read else _folder(Path(path), asked, encoding)
+        )
+        return _with_ids(found)
+    files = [Path(lines.STDIN)] if path == lines.STDIN else lines.files(path)
+    return _with_ids(_files(files, asked, encoding, usual))
+
+
+def parsed(record: Any, place: str) -> Document:
+    """The document of a record. Raises BadDocument for what is none."""
+    if isinstance(record, BadDocument):
+        raise record
+    return documents.parse(record, place)
+
+
+def inside(folder: Path | str) -> Iterator[Path]:
+    """The files of a folder and its sub-folders, by their names, without hidden ones."""
+    for here, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        for name in sorted(names):
+            if not name.startswith("."):
+                yield Path(here, name)
+
+
+def split_and_label(folders: tuple[str, ...]) -> tuple[str | None, str | None]:
+    """The split and the label that the folders above a file name."""
+    if not folders:
+        return None, None
+    match = SPLIT.search(folders[0])
+    if not match:
+        return None, "/".join(folders)
+    label = "/".join(folders[1:])
+    return match.group(1).lower(), None if label in UNLABELLED else label
+
+
+def _with_ids(rows: Rows) -> Rows:
+    """The records; one without ids has its number as id."""
+    for number, (place, record) in enumerate(rows, start=1):
+        if isinstance(record, _Unnamed):
+            record["id"] = str(number)
+        yield place, record
+
+
+class _Unnamed(dict):
+    """A record of a table that has no ids."""
+
+
+def _files(
+    files: list[Path],
+    asked: Asked,
+    encoding: str | None,
+    usual: Mapping[str, tuple[str, ...]],
+) -> Rows:
+    told: set[str] = set()
+    above = os.path.commonpath([file.parent for file in files])
+    for file in files:
+        with opened(file, encoding) as stream:
+            default = formats.JSON if str(file) == lines.STDIN else None
+            kind = formats.of(stream, file, default)
+            if kind not in formats.TABLES:
+                _check_no_columns(asked, stream.name)
+                text = text_forms.read(stream, kind)._asdict()
+                yield stream.name, {"id": os.path.relpath(file, above)} | text
+                continue
+            if encoding and kind in formats.BINARY:
+                raise UserError(
+                    f"{stream.name}: {kind} says its own encoding: leave "
+                    f"encoding={encoding} (--encoding) out"
+                )
+            table = _table(stream, kind, asked)
+            yield from _of_table(table, stream.name, asked, usual, told)
+
+
+def _table(stream: Opened, kind: str, asked: Asked) -> Table:
+    readers: dict[str, Callable[[Opened], Table]] = {
+        formats.JSON: json_records.table,
+        formats.CSV: functools.partial(delimited.table, asked=_values(asked)),
+        formats.PARQUET: tables.parquet,
+        formats.ARROW: tables.arrow,
+        formats.EXCEL: tables.excel,
+    }
+    return readers[kind](stream)
+
+
+def _of_table(
+    table: Table,
+    place: str,
+    asked: Asked,
+    usual: Mapping[str, tuple[str, ...]],
+    told: set[str],
+) -> Rows:
+    """The records of a table; `told` holds what the log has said of this reading."""
+    rows = table.rows
+    if not table.columns:  # no row at all, or none that is an object
+        yield from rows
+        return
+    names = columns.resolve(asked, table.columns, place, usual)
+    line = f"{table.form}: {names}"
+    if line not in told and (names.is_worth_telling or not table.is_json):
+        once.info("%s: %s", place, line)
+    told.add(line)
+    for where, row in rows:
+        if isinstance(row, Mapping):
+            row = _record(row, names, table, where)
+        yield where, row
+
+
+def _record(
+    row: Mapping[str, Any], names: columns.Names, table: Table, place: str
+) -> dict[str, Any] | BadDocument:
+    found = names.record(row)
+    if not table.is_json:
+        try:
+            found = {k: _cell(k, v, place) for k, v in found.items() if v is not None}
+        except BadDocument as error:
+            return error
+        if "sections" not in found:
+            found.setdefault("text", "")  # a gap
+    return (
+        found if {"id", "_id"} & found.keys() or "id" in names.of else _Unnamed(found)
+    )
+
+
+def _cell(key: str, value: Any, place: str) -> Any:
+    """The value of a cell: sections, edges and links may be a text."""
+    if not isinstance(value, str) or key not in ("sections", "edges", "links"):
+        return {"metadata": value} if key == "metadata" and _is_text(value) else value
+    if value.lstrip().startswith("["):
+        return documents.json_value(value, place)
+    if key == "links":
+        return list(filter(None, BETWEEN.split(value)))
+    return value if value.strip() else []
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _saved(path: str, asked: Asked, usual: Mapping[str, tuple[str, ...]]) -> Rows:
+    """The rows of a folder that Hugging Face's `save_to_disk` wrote, by split."""
+    told: set[str] = set()
+    for split, table in saved_dataset.tables(path).items():
+        names = table.columns
+        numbers = itertools.count()
+        for place, record in _of_table(table, f"{path}, {split}", asked, usual, told):
+            number = next(numbers)
+            if isinstance(record, _Unnamed):
+                record = {**record, "id": f"{split}/{number}"}
+            if isinstance(record, dict) and "split" not in names and split:
+                record.setdefault("split", split)
+            yield place, record
+
+
+def _folder(folder: Path, asked: Asked, encoding: str | None) -> Rows:
+    """The texts of a folder; sub-folders give split and label."""
+    found = list(inside(folder))
+    held = [file for file in found if formats.by_name(file) in formats.TABLES]
+    if held and len(held) == len(found):
+        raise UserError(
+            f"{shown(folder)} is a folder of tables ({', '.join(f.name for f in held[:3])}"
+            f"): name a table, or several: '{shown(folder)}/*{held[0].suffix}'"
+        )
+    if not found:
+        raise documents.NoDocuments(
+            f"{shown(folder)}: empty corpus: a folder without a file"
+        )
+    _check_no_columns(asked, shown(folder))
+    for file in found:
+        place = shown(file)
+        split, label = split_and_label(file.relative_to(folder).parts[:-1])
+        facts = {
+            "id": file.relative_to(folder).as_posix(),
+            "split": split,
+            "label": label,
+        }
+        try:
+            yield place, facts | _text(file, encoding)._asdict()
+        except BadDocument as error:
+            yield place, error
+
+
+def _text(file: Path, encoding: str | None) -> text_forms.Text:
+    """A text of a folder. Raises BadDocument for what is none."""
+    place = shown(file)
+    try:
+        with opened(file, encoding) as stream:
+            kind = formats.of(stream, file, formats.TEXT)
+            if kind in formats.TABLES:
+                raise BadDocument(
+                    *(
+                        place,
+                        "not a text",
+                        "a table in a folder of texts: move it out, or",
+                    ),
+                    "name it alone",
+                )
+            return text_forms.read(stream, kind)
+    except Unreadable as error:
+        raise BadDocument(place, "unreadable file", error.detail) from None
+    except formats.NotAText as error:
+        detail = str(error).removeprefix(place).removeprefix(":").strip()
+        raise BadDocument(place, "not a text", detail) from None
+
+
+def _check_no_columns(asked: Asked, place: str) -> None:
+    """Raises UserError for the name of a column where there is no table."""
+    for key, name in asked.items():
+        if name:
+            raise UserError(
+                f"{key}={name!r} ({columns.FLAGS[key]}) does nothing to {place}, which "
+                "has no columns: leave it out"
+            )
+
+
+def _values(asked: Asked) -> list[str]:
+    return [name for name in asked.values() if name]
