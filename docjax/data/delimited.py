@@ -81,10 +81,11 @@ def _form(head: bytes, delimiter: str | None, asked: set[str]) -> Form:
 
 
 def _is_header(first: list[str], asked: set[str]) -> bool:
-    """Whether a row is a header: two usual names, or one beside words without digits."""
+    """Whether a row is a header: a name that the user gives, two usual names, or that of
+    a text beside words without digits."""
     known = columns.known(first)
     words = all(NAME.fullmatch(name) for name in first)
-    return bool(asked & {*first}) or len(known) > 1 or (len(known) == 1 and words)
+    return bool(asked & {*first}) or len(known) > 1 or ("text" in known and words)
 
 
 def _delimiter(text: str) -> str:

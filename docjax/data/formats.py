@@ -7,8 +7,8 @@ import re
 import zipfile
 from pathlib import Path
 
-from docjax.data import columns
-from docjax.data.streams import ARROW_STREAM, PACKED, Opened
+from docjax.data import columns, streams
+from docjax.data.streams import PACKED, Opened
 from docjax.errors import UserError
 
 JSON, CSV, PARQUET, ARROW, EXCEL = "JSON", "CSV", "Parquet", "Arrow", "Excel"
@@ -52,7 +52,6 @@ IN_ZIP = {  # a file inside of a zip archive, and what the archive then is
     "xl/workbook.xml": EXCEL,
     "word/document.xml": WORD,
 }
-ZIP = b"PK\x03\x04"
 IS_HTML = re.compile(
     rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype html|html)\b",
     re.IGNORECASE | re.DOTALL,
@@ -83,7 +82,7 @@ def of(file: Opened, name: Path, default: str | None = None) -> str:
         says none and its first bytes do not tell.
     """
     said = by_name(name)
-    binary = _binary(file)
+    binary = _binary(file, name)
     if binary and binary != said:
         raise NotAText(_looks_like(file, name, binary))
     if binary:
@@ -123,34 +122,36 @@ def _of_text(file: Opened, name: Path, said: str | None, default: str | None) ->
     return said
 
 
-def _binary(file: Opened) -> str | tuple[str, str] | None:
+def _binary(file: Opened, name: Path) -> str | tuple[str, str] | None:
     """A format of BINARY, the name and mend of another binary format, or None."""
     head = file.head
-    if head.startswith(b"PAR1"):
+    if head.startswith(streams.PARQUET):
         return PARQUET
-    if head.startswith((b"ARROW1", ARROW_STREAM)):
+    if head.startswith((streams.ARROW_FILE, streams.ARROW_STREAM)):
         return ARROW
-    if head[:1024].lstrip().startswith(b"%PDF-"):
+    if head[:1024].lstrip().startswith(streams.PDF):
         return PDF
-    if head.startswith(ZIP):
-        return _in_zip(file)
+    if head.startswith(streams.ZIP):
+        return _in_zip(file, name)
     return next((v for first, v in FOREIGN.items() if head.startswith(first)), None)
 
 
-def _in_zip(file: Opened) -> str | tuple[str, str]:
+def _in_zip(file: Opened, name: Path) -> str | tuple[str, str]:
     archive = "a zip archive", "unpack it and name the folder or file inside"
-    if file.path is None:  # packed, or a stream: its list stands at its end
-        return next((k for n, k in IN_ZIP.items() if n.encode() in file.head), archive)
+    if file.plain is None:  # packed, or a stream: its list stands at its end
+        return next(
+            (kind for inner, kind in IN_ZIP.items() if inner.encode() in file.head),
+            archive,
+        )
     try:
-        with zipfile.ZipFile(file.path) as opened:
-            names = set(opened.namelist())
+        names = set(zipfile.ZipFile(file.whole()).namelist())
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
-        return by_name(file.path) if by_name(file.path) in IN_ZIP.values() else archive
+        return by_name(name) if by_name(name) in IN_ZIP.values() else archive
     if "xl/workbook.bin" in names or any(n.startswith("Index/") for n in names):
         return "a spreadsheet of another kind", "save it as .xlsx"
     if "mimetype" in names:
         return "OpenDocument or an e-book", "save it as .xlsx, .docx or .html"
-    return next((kind for name, kind in IN_ZIP.items() if name in names), archive)
+    return next((kind for inner, kind in IN_ZIP.items() if inner in names), archive)
 
 
 def _text_format(head: bytes) -> str | tuple[str, str] | None:
@@ -204,10 +205,8 @@ def _check_no_nul(file: Opened) -> None:
     if b"\0" not in sample:
         return
     even, odd = sample[::2].count(0), sample[1::2].count(0)
-    if max(even, odd) > len(sample) // 8:
+    if len(sample) >= 8 and max(even, odd) > len(sample) // 16 and not min(even, odd):
         guess = "utf-16-le" if odd > even else "utf-16-be"
-        if sample.count(0) > len(sample) // 2:
-            guess = "utf-32-le" if sample[:1] != b"\0" else "utf-32-be"
         raise NotAText(
             f"{file.name} has zero bytes as {guess.upper()} without a mark has them: "
             f"give encoding={guess} (--encoding {guess}), or save it as UTF-8"

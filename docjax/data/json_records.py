@@ -43,7 +43,7 @@ def _is_lines(file: Opened) -> bool:
         return not begins_list and not IS_JSON.search(file.name)
     if not isinstance(value, dict) or others.strip():
         return True
-    return not _lists(value) and not _columns(value)
+    return not (_lists(value) or _columns(value) or _has_rows(value))
 
 
 def _lines(file: Opened) -> Iterator[Row]:
@@ -91,9 +91,13 @@ def _items(value: Any, place: str) -> tuple[str, list]:
 
 def _has_rows(value: Any) -> bool:
     """Whether an object holds a document under each key, as pandas' orient="index"."""
-    return isinstance(value, dict) and all(
-        isinstance(each, dict) and "text" in columns.known(each)
-        for each in value.values()
+    return (
+        isinstance(value, dict)
+        and bool(value)
+        and all(
+            isinstance(each, dict) and "text" in columns.known(each)
+            for each in value.values()
+        )
     )
 
 

@@ -1,27 +1,26 @@
 """Records from any file or folder that docjax reads, each with its place."""
 
-import functools
 import itertools
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from docjax.data import (
     columns,
     delimited,
     documents,
+    excel,
     formats,
     json_records,
     once,
     saved_dataset,
-    tables,
-    text_forms,
 )
 from docjax.data.documents import BadDocument
 from docjax.data.sources import lines
-from docjax.data.streams import Opened, Unreadable, opened, shown
+from docjax.data.streams import STDIN, Opened, Unreadable, opened, shown
 from docjax.data.table import Table
 from docjax.errors import UserError
 from docjax.types import Document
@@ -32,31 +31,37 @@ SPLIT = re.compile(
 UNLABELLED = ("", "unsup", "unlabeled", "unlabelled")
 BETWEEN = re.compile(r"[\s,;|]+")  # the ids of links in a cell
 Rows = Iterator[tuple[str, Any]]
-Asked = Mapping[str, str | None]
 
 
-def read(
-    path: str,
-    asked: Asked,
-    encoding: str | None = None,
-    usual: Mapping[str, tuple[str, ...]] = columns.USUAL,
-) -> Rows:
+class Options(NamedTuple):
+    """How files are read.
+
+    asked, usual: the columns that the user names, and usual names (`columns.resolve`);
+    encoding: that of texts, None: UTF-8, or what the first bytes say; default: the
+    format of a file whose name says none and whose bytes do not tell.
+    """
+
+    asked: Mapping[str, str | None] = MappingProxyType({})
+    usual: Mapping[str, tuple[str, ...]] = columns.USUAL
+    encoding: str | None = None
+    default: str | None = None
+
+
+def read(path: str, options: Options) -> Rows:
     """The records of what `path` names, each with its place and an id.
-
-    asked, usual: the columns that the user names, and usual names (`columns.resolve`).
 
     Raises:
       UserError: for a missing or damaged file, one whose name says another format than
         its content, columns that are not clear, and an option that does nothing.
     """
-    if lines.exists(path, Path.is_dir):
-        read = saved_dataset.tables if saved_dataset.is_saved(path) else None
-        found = (
-            _saved(path, asked, usual) if read else _folder(Path(path), asked, encoding)
-        )
-        return _with_ids(found)
-    files = [Path(lines.STDIN)] if path == lines.STDIN else lines.files(path)
-    return _with_ids(_files(files, asked, encoding, usual))
+    if path == STDIN:
+        files, options = [Path(path)], options._replace(default=formats.JSON)
+        return _with_ids(_files(files, options))
+    if not lines.exists(path, Path.is_dir):
+        return _with_ids(_files(lines.files(path), options))
+    if saved_dataset.is_saved(path):
+        return _with_ids(_saved(path, options))
+    return _with_ids(_folder(Path(path), options))
 
 
 def parsed(record: Any, place: str) -> Document:
@@ -89,65 +94,59 @@ def split_and_label(folders: tuple[str, ...]) -> tuple[str | None, str | None]:
 def _with_ids(rows: Rows) -> Rows:
     """The records; one without ids has its number as id."""
     for number, (place, record) in enumerate(rows, start=1):
-        if isinstance(record, _Unnamed):
+        if isinstance(record, Unnamed):
             record["id"] = str(number)
         yield place, record
 
 
-class _Unnamed(dict):
+class Unnamed(dict):
     """A record of a table that has no ids."""
 
 
-def _files(
-    files: list[Path],
-    asked: Asked,
-    encoding: str | None,
-    usual: Mapping[str, tuple[str, ...]],
-) -> Rows:
+def _files(files: list[Path], options: Options) -> Rows:
     told: set[str] = set()
     above = os.path.commonpath([file.parent for file in files])
     for file in files:
-        with opened(file, encoding) as stream:
-            default = formats.JSON if str(file) == lines.STDIN else None
-            kind = formats.of(stream, file, default)
-            if kind not in formats.TABLES:
-                _check_no_columns(asked, stream.name)
-                text = text_forms.read(stream, kind)._asdict()
-                yield stream.name, {"id": os.path.relpath(file, above)} | text
-                continue
-            if encoding and kind in formats.BINARY:
-                raise UserError(
-                    f"{stream.name}: {kind} says its own encoding: leave "
-                    f"encoding={encoding} (--encoding) out"
-                )
-            table = _table(stream, kind, asked)
-            yield from _of_table(table, stream.name, asked, usual, told)
+        with opened(file, options.encoding) as stream:
+            kind = formats.of(stream, file, options.default)
+            if kind in formats.TABLES:
+                table = _table(stream, kind, options)
+                yield from _of_table(table, stream.name, options, told)
+            else:
+                _check_no_columns(options.asked, stream.name)
+                facts = {"id": os.path.relpath(file, above)}
+                try:
+                    record = facts | _read_text(stream, kind)
+                except BadDocument as error:
+                    record = error
+                yield stream.name, record
 
 
-def _table(stream: Opened, kind: str, asked: Asked) -> Table:
-    readers: dict[str, Callable[[Opened], Table]] = {
-        formats.JSON: json_records.table,
-        formats.CSV: functools.partial(delimited.table, asked=_values(asked)),
-        formats.PARQUET: tables.parquet,
-        formats.ARROW: tables.arrow,
-        formats.EXCEL: tables.excel,
-    }
-    return readers[kind](stream)
+def _table(stream: Opened, kind: str, options: Options) -> Table:
+    if options.encoding and kind in formats.BINARY:
+        raise UserError(
+            f"{stream.name}: {kind} says its own encoding: leave "
+            f"encoding={options.encoding} (--encoding) out"
+        )
+    if kind == formats.JSON:
+        return json_records.table(stream)
+    if kind == formats.CSV:
+        return delimited.table(stream, filter(None, options.asked.values()))
+    if kind == formats.EXCEL:
+        return excel.table(stream)
+    from docjax.data import arrow_files  # pyarrow loads slowly
+
+    read = arrow_files.parquet if kind == formats.PARQUET else arrow_files.arrow
+    return read(stream)
 
 
-def _of_table(
-    table: Table,
-    place: str,
-    asked: Asked,
-    usual: Mapping[str, tuple[str, ...]],
-    told: set[str],
-) -> Rows:
+def _of_table(table: Table, place: str, options: Options, told: set[str]) -> Rows:
     """The records of a table; `told` holds what the log has said of this reading."""
     rows = table.rows
     if not table.columns:  # no row at all, or none that is an object
         yield from rows
         return
-    names = columns.resolve(asked, table.columns, place, usual)
+    names = columns.resolve(options.asked, table.columns, place, options.usual)
     line = f"{table.form}: {names}"
     if line not in told and (names.is_worth_telling or not table.is_json):
         once.info("%s: %s", place, line)
@@ -169,9 +168,7 @@ def _record(
             return error
         if "sections" not in found:
             found.setdefault("text", "")  # a gap
-    return (
-        found if {"id", "_id"} & found.keys() or "id" in names.of else _Unnamed(found)
-    )
+    return found if {"id", "_id"} & found.keys() or "id" in names.of else Unnamed(found)
 
 
 def _cell(key: str, value: Any, place: str) -> Any:
@@ -189,22 +186,22 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _saved(path: str, asked: Asked, usual: Mapping[str, tuple[str, ...]]) -> Rows:
+def _saved(path: str, options: Options) -> Rows:
     """The rows of a folder that Hugging Face's `save_to_disk` wrote, by split."""
     told: set[str] = set()
     for split, table in saved_dataset.tables(path).items():
         names = table.columns
         numbers = itertools.count()
-        for place, record in _of_table(table, f"{path}, {split}", asked, usual, told):
+        for place, record in _of_table(table, f"{path}, {split}", options, told):
             number = next(numbers)
-            if isinstance(record, _Unnamed):
+            if isinstance(record, Unnamed):
                 record = {**record, "id": f"{split}/{number}"}
             if isinstance(record, dict) and "split" not in names and split:
                 record.setdefault("split", split)
             yield place, record
 
 
-def _folder(folder: Path, asked: Asked, encoding: str | None) -> Rows:
+def _folder(folder: Path, options: Options) -> Rows:
     """The texts of a folder; sub-folders give split and label."""
     found = list(inside(folder))
     held = [file for file in found if formats.by_name(file) in formats.TABLES]
@@ -217,7 +214,7 @@ def _folder(folder: Path, asked: Asked, encoding: str | None) -> Rows:
         raise documents.NoDocuments(
             f"{shown(folder)}: empty corpus: a folder without a file"
         )
-    _check_no_columns(asked, shown(folder))
+    _check_no_columns(options.asked, shown(folder))
     for file in found:
         place = shown(file)
         split, label = split_and_label(file.relative_to(folder).parts[:-1])
@@ -227,12 +224,19 @@ def _folder(folder: Path, asked: Asked, encoding: str | None) -> Rows:
             "label": label,
         }
         try:
-            yield place, facts | _text(file, encoding)._asdict()
+            yield place, facts | _text(file, options.encoding)
         except BadDocument as error:
             yield place, error
 
 
-def _text(file: Path, encoding: str | None) -> text_forms.Text:
+def _read_text(file: Opened, kind: str) -> dict[str, Any]:
+    """Title and sections of a text."""
+    from docjax.data import text_forms  # its parsers load slowly
+
+    return text_forms.read(file, kind)._asdict()
+
+
+def _text(file: Path, encoding: str | None) -> dict[str, Any]:
     """A text of a folder. Raises BadDocument for what is none."""
     place = shown(file)
     try:
@@ -247,7 +251,7 @@ def _text(file: Path, encoding: str | None) -> text_forms.Text:
                     ),
                     "name it alone",
                 )
-            return text_forms.read(stream, kind)
+            return _read_text(stream, kind)
     except Unreadable as error:
         raise BadDocument(place, "unreadable file", error.detail) from None
     except formats.NotAText as error:
@@ -255,7 +259,7 @@ def _text(file: Path, encoding: str | None) -> text_forms.Text:
         raise BadDocument(place, "not a text", detail) from None
 
 
-def _check_no_columns(asked: Asked, place: str) -> None:
+def _check_no_columns(asked: Mapping[str, str | None], place: str) -> None:
     """Raises UserError for the name of a column where there is no table."""
     for key, name in asked.items():
         if name:
@@ -263,7 +267,3 @@ def _check_no_columns(asked: Asked, place: str) -> None:
                 f"{key}={name!r} ({columns.FLAGS[key]}) does nothing to {place}, which "
                 "has no columns: leave it out"
             )
-
-
-def _values(asked: Asked) -> list[str]:
-    return [name for name in asked.values() if name]

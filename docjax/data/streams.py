@@ -30,7 +30,10 @@ PACKED = {
     ".zst": b"\x28\xb5\x2f\xfd",
     ".bz2": b"BZh",
 }
-ARROW_STREAM = b"\xff\xff\xff\xff"  # how a stream of Arrow begins; a file: ARROW1
+# How files begin that are no texts.
+PARQUET, ARROW_FILE, ZIP, PDF = b"PAR1", b"ARROW1", b"PK\x03\x04", b"%PDF-"
+ARROW_STREAM = b"\xff\xff\xff\xff"
+BINARY = (PARQUET, ARROW_FILE, ARROW_STREAM, ZIP, PDF)
 MARKS = {  # a mark of UTF-32 begins with one of UTF-16
     codecs.BOM_UTF32_LE: "utf-32",
     codecs.BOM_UTF32_BE: "utf-32",
@@ -50,18 +53,21 @@ class Unreadable(UserError):
 class Opened(NamedTuple):
     """A file that is being read.
 
-    name: its path in messages; head: the first BLOCK of `stream`, or all of it;
-    path: the file itself if it is not packed and no stream, else None.
+    name: its path in messages; head: the first BLOCK of `stream`, or all of it; plain:
+    the file itself, in which a reader may go back; None for a packed file or a pipe.
     """
 
     name: str
     head: bytes
     stream: io.BufferedIOBase
-    path: Path | None
+    plain: io.BufferedIOBase | None
 
     def whole(self) -> io.BufferedIOBase:
         """A stream with all bytes, in which a reader may go back."""
-        return self.path.open("rb") if self.path else io.BytesIO(self.stream.read())
+        if self.plain is None:
+            return io.BytesIO(self.stream.read())
+        self.plain.seek(0)
+        return self.plain
 
 
 @contextlib.contextmanager
@@ -83,14 +89,14 @@ def opened(file: Path | str, encoding: str | None = None) -> Iterator[Opened]:
             before = os.fstat(raw.fileno()) if file else None
             blocks, packed = _unpacked(_blocks(raw), file, name)
             head, blocks = _head(blocks)
-            found = encoding or _marked(head)
+            found = None if head.startswith(BINARY) else encoding or _marked(head)
             if found and found.lower() not in ("utf-8", "utf8"):
                 blocks = _in_utf8(blocks, found, name)
             head, blocks = _head(_without_mark(blocks))
-            plain = before is not None and stat.S_ISREG(before.st_mode) and not packed
+            is_file = before is not None and stat.S_ISREG(before.st_mode)
             stream = io.BufferedReader(_Blocks(blocks), BLOCK)
-            yield Opened(name, head, stream, file if plain else None)
-            if before is not None and stat.S_ISREG(before.st_mode):
+            yield Opened(name, head, stream, raw if is_file and not packed else None)
+            if is_file:
                 _check_same(before, os.fstat(raw.fileno()), name)
     except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
         raise Unreadable(name, f"damaged or cut short ({error})") from None

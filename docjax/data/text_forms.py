@@ -20,11 +20,16 @@ NOT_READ = (
     *("script", "style", "nav", "noscript", "template", "svg", "math", "iframe"),
     *("object", "canvas", "form", "button", "select", "textarea"),
 )
-BLOCKS = frozenset(
-    "address article aside blockquote body br caption center dd details div dl dt "
-    "fieldset figcaption figure footer header hr html li main ol p pre section summary "
-    "table tbody tfoot thead tr ul".split()
+# Elements that stand in paragraphs or lines of their own.
+PARAGRAPHS = frozenset(
+    "address article aside blockquote body center details dl fieldset figure footer "
+    "header hr html main ol p pre section table ul".split()
 )
+LINES = frozenset(
+    "br caption dd div dt figcaption legend li summary tbody tfoot thead tr".split()
+)
+PARAGRAPH, LINE = "\x1d", "\x1e"  # marks of their ends, which no page holds
+ENDS = re.compile(r"\s*[\x1d\x1e]\s*")  # \s is a mark too
 CELLS = ("td", "th")
 CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?([\w-]+)", re.IGNORECASE)
 FRONT_MATTER = re.compile(
@@ -91,7 +96,9 @@ def _of_html(raw: bytes, place: str) -> Text:
         encoding="utf-8", remove_comments=True, remove_pis=True
     )
     try:
-        root = lxml_html.document_fromstring(raw.replace(b"\0", b" "), parser=parser)
+        root = lxml_html.document_fromstring(
+            re.sub(rb"[\0\x1d\x1e]", b" ", raw), parser=parser
+        )
     except (etree.LxmlError, ValueError, AssertionError):  # of a page without elements
         return Text("", [{"text": ""}])
     title = " ".join((root.findtext(".//head/title") or "").split())
@@ -124,19 +131,24 @@ def _sections(root: Any) -> list[dict[str, Any]]:
                 level = HEADINGS[element.tag]
                 sections.append({"heading": "", "parts": [], "level": level})
                 parts = heading = []
-            elif element.tag in BLOCKS:
-                parts.append("\n")
+            else:
+                parts.append(_end(element.tag))
             parts.append(_words(element, element.text))
             continue
         if element.tag in HEADINGS and heading is not None:
             sections[-1]["heading"] = " ".join("".join(heading).split())
             heading, parts = None, sections[-1]["parts"]
-        elif element.tag in BLOCKS:
-            parts.append("\n")
-        elif element.tag in CELLS:
-            parts.append(" ")
+        else:
+            parts.append(_end(element.tag))
         parts.append(_words(element.getparent(), element.tail))
     return [_joined(section) for section in sections]
+
+
+def _end(tag: str) -> str:
+    """The mark before and behind an element."""
+    if tag in PARAGRAPHS:
+        return PARAGRAPH
+    return LINE if tag in LINES else " " * (tag in CELLS)
 
 
 def _words(element: Any, text: str | None) -> str:
@@ -148,9 +160,8 @@ def _words(element: Any, text: str | None) -> str:
 
 def _joined(section: dict[str, Any]) -> dict[str, Any]:
     text = "".join(section.pop("parts"))
-    lines = (line.rstrip() for line in text.split("\n"))
-    text = "\n".join(line if line[:2] == "  " else line.strip() for line in lines)
-    return section | {"text": re.sub(r"\n{2,}", "\n\n", text).strip()}
+    blank = lambda match: "\n\n" if PARAGRAPH in match[0] else "\n"
+    return section | {"text": re.sub(ENDS, blank, text).strip()}
 
 
 def _pdf(file: Opened) -> Text:

@@ -148,12 +148,8 @@ def read_documents(
 ) -> Iterator[Document]:
     """The documents of the files that `path` matches, or of a folder; `reading` are
     keywords of `docjax.data.sources.files.files`, which also says what it raises."""
-    try:
-        yield from files_lib.files(
-            path, max_bad_fraction=max_bad_fraction, report=report, **reading
-        )
-    except NoDocuments as error:
-        raise NoDocuments(f"{path}: {error}") from None
+    counting = {"max_bad_fraction": max_bad_fraction, "report": report}
+    return files_lib.files(path, **counting, **reading)
 
 
 def read_queries(

@@ -55,7 +55,7 @@ def test_a_page_is_written_and_standard_input_is_read(
     "a, b, message",
     [
         ("-", "-", "both standard input"),
-        ("none.txt", "b.json", "none.txt: cannot be read (No such file"),
+        ("none.txt", "b.json", "none.txt: no such file"),
         ("a.txt", "bad.json", "bad.json: bad JSON"),
         ("a.txt", "empty.txt", "empty text"),
         ("a.txt", "latin.txt", "invalid UTF-8"),

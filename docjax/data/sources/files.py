@@ -14,7 +14,9 @@ from pathlib import Path
 from absl import logging
 
 from docjax.data import columns, documents, reader
+from docjax.data.documents import NoDocuments
 from docjax.data.sources import lines
+from docjax.data.streams import shown
 from docjax.storage import digest
 from docjax.types import Document
 
@@ -61,8 +63,9 @@ def files(  # noqa: PLR0913 the fields of a config
     """
     asked = dict(text=text, title=title, label=label, id=id)
     asked |= dict(split=split, query=query, links=links)
-    found = reader.read(path, asked, encoding)
+    found = reader.read(path, reader.Options(asked, encoding=encoding))
     whole = documents.read(found, reader.parsed, max_bad_fraction, report)
+    whole = _named(path, whole)
     headings = {_plain(heading) for heading in without}
     return _without(whole, headings) if headings else whole
 
@@ -71,7 +74,8 @@ def queries(
     path: str, encoding: str | None = None, text: str | None = None
 ) -> Iterator[Document]:
     """The queries in files, as `files`; a column "query" or "question" is the text."""
-    found = reader.read(path, {"text": text}, encoding, columns.QUERIES)
+    options = reader.Options({"text": text}, columns.QUERIES, encoding)
+    found = reader.read(path, options)
     return documents.read(found, reader.parsed)
 
 
@@ -84,6 +88,14 @@ def stamp(path: str, content: bool = False, **keywords) -> list[tuple]:
             (str(file), *digest.stamp(file, content)) for file in reader.inside(path)
         ]
     return [(file.name, *digest.stamp(file, content)) for file in lines.files(path)]
+
+
+def _named(path: str, documents: Iterator[Document]) -> Iterator[Document]:
+    """The documents. Raises NoDocuments with the path if there are none."""
+    try:
+        yield from documents
+    except NoDocuments as error:
+        raise NoDocuments(f"{shown(path)}: {error}") from None
 
 
 def _without(
