@@ -1,8 +1,9 @@
-"""`docjax encode`: the vectors of a file of documents, as a NumPy array.
+"""`docjax encode`: the vectors of a file or folder of documents.
 
-Writes OUT.npy, float32 [documents, width], in the order of the input; OUT.npy.ids.jsonl
-with the ids; and OUT.npy.json. Prints the counts as one line of JSON. After a stop, the
-same command continues where it stopped; several processes with the same OUT.npy share
+The suffix of OUT says the format: .npy (float32 [documents, width], and the ids in
+OUT.npy.ids.jsonl), .npz, .csv, .parquet or .jsonl (ids beside vectors). The vectors are
+in the order of the input; OUT.json says what they were made of. Prints the counts as one line of JSON. After a stop, the
+same command continues where it stopped; several processes with the same OUT share
 the work. "-" as input is standard input; "-" as output prints lines
 {"id": ..., "vector": [...]}. With either "-", a stop loses everything.
 """
@@ -28,7 +29,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "input",
         help=f"{options.FILES}, or -",
     )
-    parser.add_argument("--output", required=True, metavar="OUT.npy", help="or -")
+    parser.add_argument(
+        "--output",
+        required=True,
+        metavar="OUT.npy",
+        help=".npy, .npz, .csv, .parquet or .jsonl; or -",
+    )
     options.prompt(parser)
     options.add(parser, "allow", "truncate-dim", "segments", *options.READING)
     options.add(parser, "processes", "process")
@@ -41,6 +47,7 @@ def run(flags: argparse.Namespace) -> None:
     import jax
 
     from docjax.model import encode_file
+    from docjax.storage import vector_files
     from docjax.storage.processes import join_cluster
 
     processes, process = flags.processes, flags.process
@@ -48,6 +55,8 @@ def run(flags: argparse.Namespace) -> None:
     if once and (processes > 1 or flags.distributed):
         raise UserError("several processes cannot share a stream (-); name files")
     options.check_file("--output", flags.output)
+    if flags.output != "-":
+        vector_files.check(Path(flags.output))
     if flags.distributed:
         join_cluster()
         processes, process = jax.process_count(), jax.process_index()

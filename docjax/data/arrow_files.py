@@ -50,12 +50,18 @@ def _table(
 
     def rows() -> Iterator[Row]:
         with parsing(file.name, kind):
-            found = (row for batch in batches() for row in batch.to_pylist())
+            found = (row for batch in batches() for row in _checked(batch).to_pylist())
             for number, row in enumerate(found, start=1):
                 values = {key: plain(named(key, value)) for key, value in row.items()}
                 yield f"{file.name}, row {number}", values
 
     return Table(kind, schema.names, rows())
+
+
+def _checked(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch. Raises for one whose bytes are damaged: to read them could crash."""
+    batch.validate(full=True)
+    return batch
 
 
 def _features(schema: pa.Schema) -> dict[str, Any]:

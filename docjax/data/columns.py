@@ -71,9 +71,9 @@ class Names(NamedTuple):
         if "id" not in self.of:
             told.append("ids are numbers of rows")
         if self.rest:
-            told.append(f"to metadata: {_listed(self.rest)}")
+            told.append(f"to metadata: {listed(self.rest)}")
         for key, names in self.doubts.items():
-            told.append(f"no {key}, {_listed(names)} may be it: {FLAGS[key]}")
+            told.append(f"no {key}, {listed(names)} may be it: {FLAGS[key]}")
         return "; ".join(told)
 
 
@@ -109,13 +109,13 @@ def resolve(
     for key in NEEDED:
         if key in doubts:
             raise UserError(
-                f"{place}: {_listed(doubts[key])} may each be the {key}: name it with "
-                f"{key} ({FLAGS[key]}); the columns are {_listed(columns)}"
+                f"{place}: {listed(doubts[key])} may each be the {key}: name it with "
+                f"{key} ({FLAGS[key]}); the columns are {listed(columns)}"
             )
     if "text" not in of and "sections" not in columns:
         raise UserError(
             f"{place}: no column has a usual name of the text; the columns are "
-            f"{_listed(columns)}: name it with text ({FLAGS['text']})"
+            f"{listed(columns)}: name it with text ({FLAGS['text']})"
         )
     taken = {*of.values(), *STRUCTURE}
     rest = [name for name in columns if name not in taken]
@@ -162,7 +162,7 @@ def _named(key: str, name: str, columns: Sequence[str], place: str) -> str:
         return same[0]
     raise UserError(
         f"{key}={name!r} ({FLAGS[key]}): {place} has no such column; the columns are "
-        f"{_listed(columns)}"
+        f"{listed(columns)}"
     )
 
 
@@ -180,7 +180,8 @@ def _plain(name: str) -> str:
     return name.strip().lower().replace("-", "_").replace(" ", "_")
 
 
-def _listed(columns: Sequence[str], most: int = 20) -> str:
+def listed(columns: Sequence[str], most: int = 20) -> str:
+    """Names for a message."""
     names = [repr(name if len(name) <= 40 else f"{name[:40]}...") for name in columns]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more

@@ -174,7 +174,7 @@ def _bad_quotes(error: csv.Error, place: str) -> BadDocument:
             f"{place}: a quote opens here that nothing closes: double the quotes inside "
             "of a text, or write the table again"
         )
-    detail = f"{error}: double the quotes inside of a text"
+    detail = "a text goes on behind its closing quote: double the quotes inside of it"
     return BadDocument(place, "bad quotes", detail)
 
 
@@ -186,7 +186,7 @@ def _checked(
     if len(row) != len(form.columns):
         detail = (
             f"{len(row)} columns in place of {len(form.columns)} "
-            f"({', '.join(form.columns[:8])}): put a text that has the delimiter "
+            f"({columns.listed(form.columns, 8)}): put a text that has the delimiter "
             "or a line break into quotes"
         )
         return BadDocument(place, "wrong columns", detail)

@@ -153,7 +153,8 @@ def parsing(place: str, what: str) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:  # noqa: BLE001 of a library that documents none
-        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        reason = f"{type(error).__name__}: {error}".encode("unicode_escape").decode()
+        reason = " ".join(reason.split())[:200]
         detail = f"{what}, damaged or cut short ({reason})"
         raise BadDocument(place, "unreadable file", detail) from None
 

@@ -83,6 +83,8 @@ def of(file: Opened, name: Path, default: str | None = None) -> str:
     """
     said = by_name(name)
     binary = _binary(file, name)
+    if binary in BINARY and said is None:
+        return binary
     if binary and binary != said:
         raise NotAText(_looks_like(file, name, binary))
     if binary:

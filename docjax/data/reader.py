@@ -243,14 +243,8 @@ def _text(file: Path, encoding: str | None) -> dict[str, Any]:
         with opened(file, encoding) as stream:
             kind = formats.of(stream, file, formats.TEXT)
             if kind in formats.TABLES:
-                raise BadDocument(
-                    *(
-                        place,
-                        "not a text",
-                        "a table in a folder of texts: move it out, or",
-                    ),
-                    "name it alone",
-                )
+                detail = "a table in a folder of texts: move it out, or name it alone"
+                raise BadDocument(place, "not a text", detail)
             return _read_text(stream, kind)
     except Unreadable as error:
         raise BadDocument(place, "unreadable file", error.detail) from None

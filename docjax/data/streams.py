@@ -104,9 +104,9 @@ def opened(file: Path | str, encoding: str | None = None) -> Iterator[Opened]:
         raise Unreadable(name, f"cannot be read ({_reason(error)})") from None
 
 
-def shown(path: Path | str) -> str:
-    """A path in messages: in one line, and a long one cut."""
-    text = str(path)
+def shown(name: object) -> str:
+    """A path or another name in messages: in one line, and a long one cut."""
+    text = str(name)
     text = text if text.isprintable() else repr(text)
     return text if len(text) <= 200 else f"{text[:120]}...{text[-60:]}"
 

@@ -19,7 +19,7 @@ from docjax.retrieval import index_files as index
 from docjax.retrieval.beir import read_documents
 from docjax.storage import atomic, json_file, line_starts, lock
 from docjax.storage.arrays import growing_array
-from docjax.storage.shards import beside
+from docjax.storage.vector_files import beside
 
 AT_ONCE = 1 << 14  # vectors that are read at once
 

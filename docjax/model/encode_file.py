@@ -20,7 +20,9 @@ from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.retrieval import finite
 from docjax.retrieval.beir import read_documents
-from docjax.storage.shards import PASSAGES, SIZES, VECTORS, Shards, beside, rows_and_ids
+from docjax.storage import vector_files
+from docjax.storage.shards import PASSAGES, SIZES, VECTORS, Shards
+from docjax.storage.vector_files import appending, beside
 from docjax.types import Document, Encoded
 
 DOCUMENTS, CHARACTERS = 4096, 1 << 22  # a shard ends at either number
@@ -38,7 +40,8 @@ def encode_file(
     processes: int = 1,
     process: int = 0,
 ) -> dict[str, Any] | None:
-    """Writes the vectors of a file's documents to `Shards`; returns the counts.
+    """Writes the vectors of a file's documents to `Shards`; returns the counts. The
+    suffix of `output` says the format (`docjax.storage.vector_files`).
 
     `reading` are keywords of the source `files`. `passages` writes the vectors of the segments too. `check(documents, path)` yields
     the documents, or raises for a bad one. After a kill the same call continues.
@@ -51,6 +54,7 @@ def encode_file(
         cannot be written.
     """
     _check_process(process, processes)
+    vector_files.check(output)
     check_again(path)
     model.cut.frame  # noqa: B018, raises for a prompt that leaves no room
     fingerprint = functools.partial(_fingerprint, path, reading or {}, passages)
@@ -145,7 +149,7 @@ def _encode_shards(
 
 
 def write_array(encoded: Iterable[Encoded], output: Path) -> None:
-    """Writes OUT and OUT.ids.jsonl. Raises UserError if OUT is there already."""
+    """Writes OUT and its ids. Raises UserError if OUT is there already."""
     if output.exists():
         raise UserError(
             f"{output} is there already: name another --output, or delete it"
@@ -154,7 +158,7 @@ def write_array(encoded: Iterable[Encoded], output: Path) -> None:
     first = next(encoded)
     with _written(output):
         output.parent.mkdir(parents=True, exist_ok=True)
-        with rows_and_ids(output, len(first.vector)) as append:
+        with appending(output, len(first.vector)) as append:
             for each in itertools.chain([first], encoded):
                 append(each.vector[None], [each.id])
             beside(output, "json").unlink(missing_ok=True)  # of an earlier array

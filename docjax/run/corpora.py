@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from docjax.data import corpus as corpus_lib
 from docjax.data import corpus_files, splits
 from docjax.data.corpus import Corpus
 from docjax.data.records import full_text
+from docjax.data.streams import shown
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.units import Whole
 from docjax.errors import UserError
@@ -84,10 +86,28 @@ def _with_test(documents: Callable[[], Iterator[Document]]) -> Iterator[Document
 
 
 def trained_on(config: RunConfig) -> Iterator[Document]:
-    """The documents that training reads; a transductive run reads all."""
+    """The documents that training reads; a transductive run reads all. Raises UserError
+    at the end if there is none."""
+    counts: Counter = Counter()
     for document in source(config)():
+        counts[document.split] += 1
         if config.transductive or document.split in (config.splits.train, None):
             yield document
+    check_trained(config, counts)
+
+
+def check_trained(config: RunConfig, counts: Counter[str | None]) -> None:
+    """Raises UserError if no document trains; `counts` are the documents by split."""
+    if config.transductive or counts[config.splits.train] or counts[None]:
+        return
+    there = ", ".join(f"{shown(split)} ({count})" for split, count in counts.items())
+    field = "--config.holdout"
+    whole = """='{"fn": "docjax.data.splits.holdout", "of": SPLIT}'"""
+    raise UserError(
+        f"no document is in the split {config.splits.train}; the splits are {there}: "
+        "set --config.splits.train, or divide one with "
+        f"{field + '.of' if config.holdout else field + whole}"
+    )
 
 
 def rows_trained_on(config: RunConfig, corpus: Corpus) -> Int[np.ndarray, " b"]:

@@ -188,16 +188,7 @@ def _check_splits(prepared: Prepared) -> None:
     config = prepared.config
     known = {None, *dataclasses.asdict(config.splits).values()}
     counts = Counter(split for split in prepared.corpus.splits if split not in known)
-    if not len(prepared.trained_on):
-        sizes = Counter(prepared.corpus.splits)
-        there = ", ".join(f"{split!r} ({count})" for split, count in sizes.items())
-        field = "--config.holdout"
-        whole = """='{"fn": "docjax.data.splits.holdout", "of": SPLIT}'"""
-        raise UserError(
-            f"no document is in the split {config.splits.train!r}, but in {there}: set "
-            "--config.splits.train, or divide one with "
-            f"{field + '.of' if config.holdout else field + whole}"
-        )
+    corpora.check_trained(config, Counter(prepared.corpus.splits))
     for split, count in counts.items():
         logging.warning(
             "%d documents are in the split %r: %s; set --config.splits",

@@ -431,7 +431,7 @@ def test_a_corpus_without_training_documents_says_where_they_are(tmp_path):
     rows = [{"id": str(i), "text": SENTENCE, "split": "unlabeled"} for i in range(3)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     error = (
-        r"no document is in the split 'train', but in 'unlabeled' \(3\): "
+        r"no document is in the split train; the splits are unlabeled \(3\): "
         "set --config.splits.train, or divide one with --config.holdout='{.*}'$"
     )
     with pytest.raises(UserError, match=error):

@@ -14,8 +14,12 @@ def files(path: str) -> list[Path]:
     matches = [Path(path)] if exists(path, Path.is_file) else []
     matches = matches or [Path(name) for name in sorted(glob.glob(str(path)))]
     if not matches:
-        raise UserError(f"{shown(path)}: {_why_missing(path)}")
+        raise UserError(f"{shown(path)}: no such file")
     for file in matches:
+        if file.is_symlink() and not file.exists():
+            raise UserError(
+                f"{shown(file)}: a link to {shown(file.readlink())}, which is not there"
+            )
         if file.is_dir():
             raise UserError(
                 f"{shown(file)}: a folder; name its files ('{shown(file)}/*.jsonl')"
@@ -44,9 +48,3 @@ def open_lines(file: Path) -> Iterator[bytes]:
     """The lines of a file. Raises UserError as `streams.opened`."""
     with opened(file) as found:
         yield from found.stream
-
-
-def _why_missing(path: str) -> str:
-    if Path(path).is_symlink():
-        return f"a link to {shown(Path(path).readlink())}, which is not there"
-    return "no such file"

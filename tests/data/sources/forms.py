@@ -431,7 +431,7 @@ REFUSED: dict[str, Refused] = {
     ),
     "a ragged row": (
         *("a.csv", "id,text\n1,a\n2,b,c\n", {}),
-        "a.csv, row 2 (line 3): wrong columns: 3 columns in place of 2 (id, text)",
+        "a.csv, row 2 (line 3): wrong columns: 3 columns in place of 2 ('id', 'text')",
     ),
     "an open quote": (
         *("a.csv", 'id,text\n1,a\n2,"b\n3,c\n', {}),
