@@ -214,5 +214,6 @@ def _check_no_nul(file: Opened) -> None:
             f"give encoding={guess} (--encoding {guess}), or save it as UTF-8"
         )
     raise NotAText(
-        f"{file.name} is no text: byte {sample.index(0)} is zero; docjax reads {ALL}"
+        f"{file.name} is no text: byte {sample.index(0)} is zero; if it is UTF-16, give "
+        f"encoding=utf-16-le (--encoding utf-16-le); docjax reads {ALL}"
     )

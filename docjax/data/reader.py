@@ -18,7 +18,7 @@ from docjax.data import (
     once,
     saved_dataset,
 )
-from docjax.data.documents import BadDocument
+from docjax.data.documents import BadDocument, NoDocuments
 from docjax.data.sources import lines
 from docjax.data.streams import STDIN, Opened, Unreadable, opened, shown
 from docjax.data.table import Table
@@ -161,6 +161,9 @@ def _record(
     row: Mapping[str, Any], names: columns.Names, table: Table, place: str
 ) -> dict[str, Any] | BadDocument:
     found = names.record(row)
+    for key, name in names.of.items():
+        if key in ("text", "id") and name not in row and "sections" not in row:
+            return BadDocument(place, "missing key", f"no {name!r}")
     if not table.is_json:
         try:
             found = {k: _cell(k, v, place) for k, v in found.items() if v is not None}
@@ -173,8 +176,12 @@ def _record(
 
 def _cell(key: str, value: Any, place: str) -> Any:
     """The value of a cell: sections, edges and links may be a text."""
-    if not isinstance(value, str) or key not in ("sections", "edges", "links"):
-        return {"metadata": value} if key == "metadata" and _is_text(value) else value
+    if not isinstance(value, str):
+        return value
+    if key == "metadata":
+        return {key: value}
+    if key not in ("sections", "edges", "links"):
+        return value
     if value.lstrip().startswith("["):
         return documents.json_value(value, place)
     if key == "links":
@@ -182,21 +189,16 @@ def _cell(key: str, value: Any, place: str) -> Any:
     return value if value.strip() else []
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
 def _saved(path: str, options: Options) -> Rows:
     """The rows of a folder that Hugging Face's `save_to_disk` wrote, by split."""
     told: set[str] = set()
     for split, table in saved_dataset.tables(path).items():
-        names = table.columns
         numbers = itertools.count()
         for place, record in _of_table(table, f"{path}, {split}", options, told):
             number = next(numbers)
             if isinstance(record, Unnamed):
                 record = {**record, "id": f"{split}/{number}"}
-            if isinstance(record, dict) and "split" not in names and split:
+            if isinstance(record, dict) and split:
                 record.setdefault("split", split)
             yield place, record
 
@@ -211,9 +213,7 @@ def _folder(folder: Path, options: Options) -> Rows:
             f"): name a table, or several: '{shown(folder)}/*{held[0].suffix}'"
         )
     if not found:
-        raise documents.NoDocuments(
-            f"{shown(folder)}: empty corpus: a folder without a file"
-        )
+        raise NoDocuments("empty corpus: a folder without a file")
     _check_no_columns(options.asked, shown(folder))
     for file in found:
         place = shown(file)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from docjax.data.documents import parsing
 from docjax.data.table import Row, Table
 from docjax.data.tables import records
 from docjax.errors import UserError, library
@@ -37,8 +38,9 @@ def of(table: Any, path: str, split: str) -> Table:
     where = f"{path}, split {split}" if split else path
 
     def rows() -> Iterator[Row]:
-        for number, row in enumerate(records(table)):
-            yield f"{where}, row {number}", row
+        with parsing(where, "a saved dataset"):
+            for number, row in enumerate(records(table)):
+                yield f"{where}, row {number}", row
 
     return Table("a saved dataset", table.column_names, rows())
 

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from docjax.data.documents import parts, warn_of_bad
+from docjax.data.counted import warn_of_bad
+from docjax.data.documents import parts
 from docjax.data.sources.files import stamp
 from docjax.data.sources.lines import check_again
 from docjax.errors import UserError
@@ -56,6 +57,7 @@ def encode_file(
     _check_process(process, processes)
     vector_files.check(output)
     check_again(path)
+    before = stamp(path)
     model.cut.frame  # noqa: B018, raises for a prompt that leaves no room
     fingerprint = functools.partial(_fingerprint, path, reading or {}, passages)
     files = Shards(output, model.fingerprint(), fingerprint, passages)
@@ -69,8 +71,18 @@ def encode_file(
         documents = read_documents(path, report=Counter(), **(reading or {}))
         encode = functools.partial(_encoded, model, passages)
         _encode_shards(encode, documents, files, plan["documents"], processes, process)
+        _check_same(path, before, files.folder)
         with files.locked():
             return files.complete() or files.join(plan)
+
+
+def _check_same(path: str, before: list[tuple], folder: Path) -> None:
+    """Raises UserError if the input has changed since `before`."""
+    if stamp(path) != before:
+        raise UserError(
+            f"{path} changed while it was encoded: wait until it is written, delete "
+            f"{folder} and run the same command again"
+        )
 
 
 def _check_process(process: int, processes: int) -> None:

@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from docjax.data.documents import MEND, BadDocument, NoDocuments, decode
+from docjax.data.counted import MEND
+from docjax.data.documents import BadDocument, NoDocuments, decode
 from docjax.data.formats import stem
 from docjax.data.records import full_text
 from docjax.data.sources import files as files_lib

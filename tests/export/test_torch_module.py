@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from docjax.data import graphs, segments, units
-from docjax.data.documents import BadDocument, parse
+from docjax.data.documents import BadDocument
+from docjax.data.documents import parse
 from docjax.data.prompts import Prompted
 from docjax.data.tokenizer import load_tokenizer, train_tokenizer
 from docjax.data.units import Cut

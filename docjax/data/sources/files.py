@@ -13,7 +13,7 @@ from pathlib import Path
 
 from absl import logging
 
-from docjax.data import columns, documents, reader
+from docjax.data import columns, counted, reader
 from docjax.data.documents import NoDocuments
 from docjax.data.sources import lines
 from docjax.data.streams import shown
@@ -59,12 +59,12 @@ def files(  # noqa: PLR0913 the fields of a config
     Raises:
       UserError: for a missing, damaged or changing file, one whose name says another
         format than its content, columns that are not there or not clear; and what
-        `documents.read` raises.
+        `counted.read` raises.
     """
     asked = dict(text=text, title=title, label=label, id=id)
     asked |= dict(split=split, query=query, links=links)
     found = reader.read(path, reader.Options(asked, encoding=encoding))
-    whole = documents.read(found, reader.parsed, max_bad_fraction, report)
+    whole = counted.read(found, reader.parsed, max_bad_fraction, report)
     whole = _named(path, whole)
     headings = {_plain(heading) for heading in without}
     return _without(whole, headings) if headings else whole
@@ -76,7 +76,7 @@ def queries(
     """The queries in files, as `files`; a column "query" or "question" is the text."""
     options = reader.Options({"text": text}, columns.QUERIES, encoding)
     found = reader.read(path, options)
-    return documents.read(found, reader.parsed)
+    return counted.read(found, reader.parsed)
 
 
 def stamp(path: str, content: bool = False, **keywords) -> list[tuple]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from docjax.data import documents, saved_dataset
+from docjax.data import counted, saved_dataset
 from docjax.data.sources import files
 from docjax.data.tables import class_names
 from docjax.errors import UserError, library
@@ -37,7 +37,7 @@ def huggingface(
 
     Raises:
       UserError: if `datasets` is not installed, or the dataset, a split or a column is
-        not there; and what `documents.read` raises.
+        not there; and what `counted.read` raises.
     """
     splits = [split] if isinstance(split, str) else split
     _check_one(path, splits)
@@ -50,12 +50,12 @@ def huggingface(
     names = {"text": text, "label": label, "title": title}
     names = {key: name for key, name in names.items() if name is not None}
     for part, table in tables.items():
-        documents.check_columns(names, table.column_names, f"{path}, split {part}")
+        counted.check_columns(names, table.column_names, f"{path}, split {part}")
     features = next(iter(tables.values())).features
     named = class_names(features)
     label_of = functools.partial(named, label)
     counting = _counting(max_bad_fraction, report)
-    return documents.read_tables(tables, names, label_of, path, **counting)
+    return counted.read_tables(tables, names, label_of, path, **counting)
 
 
 def stamp(path: str, content: bool = False, **keywords) -> list[Any]:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from absl import logging
 
-from docjax.data.documents import by_reason
+from docjax.data.counted import by_reason
 from docjax.data.records import full_text
 from docjax.data.sentences import sentences
 from docjax.data.sources import files
@@ -62,7 +62,7 @@ def wikir(
       report: counts what is left out, by reason; without it the log gets the counts.
 
     Raises:
-      UserError: for another kind of query, and what `documents.read` raises.
+      UserError: for another kind of query, and what `counted.read` raises.
     """
     counting = {"max_bad_fraction": max_bad_fraction, "report": report}
     articles = files.files(path, **counting)
