@@ -32,7 +32,7 @@ QUERIES: dict[str, tuple[str, ...]] = USUAL | {
 }
 STRUCTURE = ("sections", "edges", "metadata")  # keys without other names
 NEEDED = ("text", "id")  # a doubt about one of them is an error
-FLAGS = {key: f"--{key}-column" for key in USUAL}
+FLAGS = {key: f"--{key}-column, or source.{key} of a run" for key in USUAL}
 
 
 class Names(NamedTuple):
@@ -73,7 +73,7 @@ class Names(NamedTuple):
         if self.rest:
             told.append(f"to metadata: {listed(self.rest)}")
         for key, names in self.doubts.items():
-            told.append(f"no {key}, {listed(names)} may be it: {FLAGS[key]}")
+            told.append(f"no {key}, {listed(names)} may be it ({FLAGS[key]})")
         return "; ".join(told)
 
 
@@ -82,11 +82,13 @@ def resolve(
     columns: Iterable[str],
     place: str,
     usual: Mapping[str, tuple[str, ...]] = USUAL,
+    mend: str = "",
 ) -> Names:
     """The column of each key among `columns`.
 
     asked: the column that the user names for a key, "" for no such column; None or no
-    entry: a column with one of the `usual` names. `place` names the table in errors.
+    entry: a column with one of the `usual` names. `place` names the table in errors,
+    and `mend` is what else may mend one without a text.
 
     Raises:
       UserError: for a name that no column has, and if no column or more than one may be
@@ -115,7 +117,7 @@ def resolve(
     if "text" not in of and "sections" not in columns:
         raise UserError(
             f"{place}: no column has a usual name of the text; the columns are "
-            f"{listed(columns)}: name it with text ({FLAGS['text']})"
+            f"{listed(columns)}: name it with text ({FLAGS['text']}){mend}"
         )
     taken = {*of.values(), *STRUCTURE}
     rest = [name for name in columns if name not in taken]

@@ -74,7 +74,7 @@ def _with_mend(error: BadDocument) -> BadDocument:
     if error.raw and (names := encodings(error.raw)):
         detail += (
             f"; it can be read as {' or '.join(names)}: name the encoding of the file "
-            f"with encoding (--encoding {names[0]})"
+            f"with --encoding {names[0]}, or source.encoding of a run"
         )
     return BadDocument(error.place, error.reason, detail + MEND)
 

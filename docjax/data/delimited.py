@@ -9,7 +9,7 @@ from typing import NamedTuple
 from docjax.data import columns
 from docjax.data.documents import BadDocument, decode
 from docjax.data.streams import BLOCK, Opened
-from docjax.data.table import Row, Table
+from docjax.data.table import ADD_HEADER, Row, Table
 from docjax.errors import UserError
 
 DELIMITERS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
@@ -58,7 +58,8 @@ def table(file: Opened, asked: Iterable[str] = ()) -> Table:
     texts = io.TextIOWrapper(file.stream, "utf-8", "surrogateescape", newline="")
     if skip:
         next(texts)
-    return Table(str(form), form.columns, _rows(texts, file.name, form))
+    rows = _rows(texts, file.name, form)
+    return Table(str(form), form.columns, rows, mend=ADD_HEADER)
 
 
 def _form(head: bytes, delimiter: str | None, asked: set[str]) -> Form:
@@ -71,7 +72,9 @@ def _form(head: bytes, delimiter: str | None, asked: set[str]) -> Form:
     # A table with tabs may have quotes that are text, as MS MARCO's.
     is_quoted = delimiter != "\t" or _is_quoted(quoted, split)
     first = (quoted if is_quoted else split)[0]
-    may_lack_header = delimiter == "\t" and len(first) in WITHOUT_HEADER
+    rows = quoted if is_quoted else split
+    has_ids = not any(" " in row[0].strip() for row in rows if row)
+    may_lack_header = delimiter == "\t" and len(first) in WITHOUT_HEADER and has_ids
     if may_lack_header and not _is_header(first, asked):
         if is_quoted and not _has_quotes(text):
             is_quoted = False
@@ -135,7 +138,9 @@ def _has_quotes(text: str) -> bool:
 
 def _reader(lines: Iterable[str], delimiter: str, quoted: bool) -> Iterator[list[str]]:
     if quoted:
-        return csv.reader(lines, delimiter=delimiter, strict=True)
+        spaced = delimiter != "\t"
+        keywords = dict(delimiter=delimiter, strict=True, skipinitialspace=spaced)
+        return csv.reader(lines, **keywords)
     return csv.reader(lines, delimiter=delimiter, quoting=csv.QUOTE_NONE)
 
 

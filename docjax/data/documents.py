@@ -146,7 +146,7 @@ def _name(record: Mapping, key: str, place: str, required: bool = False) -> str 
     if isinstance(value, float):  # pandas writes 1 as 1.0 if other rows have gaps, NaN
         value = int(value) if value.is_integer() else value
         value = None if isinstance(value, float) and math.isnan(value) else value
-    if value is None or value == "":
+    if value is None or (isinstance(value, str) and not value.strip()):
         if required:
             raise BadRecord(place, "missing key", "no 'id'")
         return None

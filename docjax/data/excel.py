@@ -8,7 +8,7 @@ from typing import Any
 from docjax.data import columns
 from docjax.data.documents import BadDocument, parsing
 from docjax.data.streams import Opened
-from docjax.data.table import Row, Table
+from docjax.data.table import ADD_HEADER, Row, Table
 from docjax.errors import UserError, library
 
 
@@ -34,7 +34,8 @@ def table(file: Opened) -> Table:
     header = rows[0][1] if rows else []
     names = [name or f"column {n}" for n, name in enumerate(header, start=1)]
     columns.check_unique(names, file.name)
-    return Table("Excel", names, _rows_of_sheet(file.name, names, rows[1:]))
+    found = _rows_of_sheet(file.name, names, rows[1:])
+    return Table("Excel", names, found, mend=ADD_HEADER)
 
 
 def _cells(sheet: Any) -> list[tuple[int, list[str | None]]]:

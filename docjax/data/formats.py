@@ -211,9 +211,9 @@ def _check_no_nul(file: Opened) -> None:
         guess = "utf-16-le" if odd > even else "utf-16-be"
         raise NotAText(
             f"{file.name} has zero bytes as {guess.upper()} without a mark has them: "
-            f"give encoding={guess} (--encoding {guess}), or save it as UTF-8"
+            f"give --encoding {guess} (source.encoding of a run), or save it as UTF-8"
         )
     raise NotAText(
         f"{file.name} is no text: byte {sample.index(0)} is zero; if it is UTF-16, give "
-        f"encoding=utf-16-le (--encoding utf-16-le); docjax reads {ALL}"
+        f"--encoding utf-16-le (source.encoding of a run); docjax reads {ALL}"
     )

@@ -43,7 +43,7 @@ def _is_lines(file: Opened) -> bool:
         return not begins_list and not IS_JSON.search(file.name)
     if not isinstance(value, dict) or others.strip():
         return True
-    return not (_lists(value) or _columns(value) or _has_rows(value))
+    return not any(find(value) for find in (_lists, _split, _columns, _has_rows))
 
 
 def _lines(file: Opened) -> Iterator[Row]:
@@ -83,6 +83,8 @@ def _items(value: Any, place: str) -> tuple[str, list]:
             f"{place}: {', '.join(map(repr, lists))} are {len(lists)} lists of objects: "
             "keep the list of the documents alone"
         )
+    if rows := _split(value):
+        return "", rows
     if table := _columns(value):
         rows = zip(*table.values(), strict=True)
         return "", [dict(zip(table, row, strict=True)) for row in rows]
@@ -99,6 +101,20 @@ def _has_rows(value: Any) -> bool:
             for each in value.values()
         )
     )
+
+
+def _split(value: Any) -> list[dict[str, Any]]:
+    """The rows of a table with the keys "columns" and "data", as pandas'
+    orient="split"; [] for another object."""
+    names, rows = (
+        value.get(key) if isinstance(value, dict) else None
+        for key in ("columns", "data")
+    )
+    if not isinstance(names, list) or not isinstance(rows, list):
+        return []
+    if not all(isinstance(row, list) and len(row) == len(names) for row in rows):
+        return []
+    return [dict(zip(map(str, names), row, strict=True)) for row in rows]
 
 
 def _lists(value: Any) -> dict[str, list]:

@@ -146,7 +146,9 @@ def _of_table(table: Table, place: str, options: Options, told: set[str]) -> Row
     if not table.columns:  # no row at all, or none that is an object
         yield from rows
         return
-    names = columns.resolve(options.asked, table.columns, place, options.usual)
+    names = columns.resolve(
+        options.asked, table.columns, place, options.usual, table.mend
+    )
     line = f"{table.form}: {names}"
     if line not in told and (names.is_worth_telling or not table.is_json):
         once.info("%s: %s", place, line)
@@ -176,6 +178,8 @@ def _record(
 
 def _cell(key: str, value: Any, place: str) -> Any:
     """The value of a cell: sections, edges and links may be a text."""
+    if isinstance(value, bytes):  # Parquet may not say that a column is a text
+        value = documents.decode(value, place)
     if not isinstance(value, str):
         return value
     if key == "metadata":
@@ -196,7 +200,7 @@ def _saved(path: str, options: Options) -> Rows:
         numbers = itertools.count()
         for place, record in _of_table(table, f"{path}, {split}", options, told):
             number = next(numbers)
-            if isinstance(record, Unnamed):
+            if isinstance(record, Unnamed) and split:
                 record = {**record, "id": f"{split}/{number}"}
             if isinstance(record, dict) and split:
                 record.setdefault("split", split)

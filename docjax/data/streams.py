@@ -205,7 +205,7 @@ def _in_utf8(blocks: Iterable[bytes], encoding: str, name: str) -> Iterator[byte
             raise UserError(
                 f"{name}: byte {byte} is not {encoding} "
                 f"({getattr(error, 'reason', error)}): name the encoding of the file "
-                "with encoding (--encoding)"
+                "with --encoding, or source.encoding of a run"
             ) from None
         place += len(block)
         yield text.encode("utf-8", "surrogatepass")

@@ -9,11 +9,15 @@ from docjax.data.documents import BadDocument
 Row = tuple[str, Mapping[str, Any] | BadDocument | Any]
 
 
+ADD_HEADER = "; or, if the first row is no header, add one, such as id,text,label"
+
+
 class Table(NamedTuple):
     """form: how the file is written, for the log; is_json: a row may lack columns, and
-    null is a value."""
+    null is a value; mend: what else may mend columns without usual names."""
 
     form: str
     columns: Sequence[str]
     rows: Iterator[Row]
     is_json: bool = False
+    mend: str = ""

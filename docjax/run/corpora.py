@@ -16,6 +16,7 @@ from docjax.data import corpus as corpus_lib
 from docjax.data import corpus_files, splits
 from docjax.data.corpus import Corpus
 from docjax.data.records import full_text
+from docjax.data.sources.lines import check_again
 from docjax.data.streams import shown
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.units import Whole
@@ -46,8 +47,10 @@ def documents(part: Part) -> Iterator[Document]:
     """The documents that a source yields.
 
     Raises:
-      UserError: for anything else that it yields, and for an error that it raises.
+      UserError: for anything else that it yields, for an error that it raises, and for
+        a stream.
     """
+    check_again(str(part.keywords.get("path")))  # training reads several times
     with errors_named(part.allow, f"source {part.fn}"), _file_named(part):
         for document in part.built():
             if not isinstance(document, Document):

@@ -187,6 +187,12 @@ TABLES: dict[str, Form] = {
     "JSON by rows of pandas": (
         *("a.json", json.dumps({str(n): r for n, r in enumerate(RECORDS)}), {}, WHOLE),
     ),
+    "JSON of pandas' orient split": (
+        "a.json",
+        json.dumps({"columns": COLUMNS, "data": [list(r.values()) for r in RECORDS]}),
+        {},
+        WHOLE,
+    ),
     "JSON array of texts": (
         "a.json",
         json.dumps(["one", "two"]),
@@ -222,6 +228,11 @@ TABLES: dict[str, Form] = {
         csv(names=["key", "kop", "tekst", "rubriek"]),
         dict(id="key", title="kop", text="tekst", label="rubriek"),
         WHOLE,
+    ),
+    "CSV, old line ends of the Mac": ("a.csv", csv(end="\r"), {}, WHOLE),
+    "CSV, spaces behind commas": (
+        *("a.csv", 'id, text\n1, "a, b"\n2, c\n', {}),
+        [("1", "", "a, b", None), ("2", "", "c", None)],
     ),
     "CSV without ids": ("a.csv", csv(columns=COLUMNS[1:]), {}, NUMBERED),
     "CSV with pandas' index": (
@@ -275,6 +286,10 @@ TABLES: dict[str, Form] = {
     "Parquet with truth values": (
         *("a.parquet", parquet([{"id": 7, "text": "a", "label": True}]), {}),
         [("7", "", "a", "True")],
+    ),
+    "Parquet with bytes": (
+        *("a.parquet", parquet([{"id": b"7", "text": "é".encode()}]), {}),
+        [("7", "", "é", None)],
     ),
     "Arrow file": ("a.arrow", arrow("file"), {}, WHOLE),
     "Arrow stream": ("a.arrow", arrow("stream"), {}, WHOLE),
@@ -417,13 +432,21 @@ REFUSED: dict[str, Refused] = {
         *("a.csv", "7,hello world\n8,more\n", {}),
         "a.csv: no column has a usual name of the text; the columns are '7', 'hello",
     ),
+    "no header, what to do": (
+        *("a.csv", "7,hello world\n8,more\n", {}),
+        "if the first row is no header, add one, such as id,text,label",
+    ),
+    "no header, texts first": (
+        *("a.tsv", "a good film\tpositive\na bad one\tnegative\n", {}),
+        "a.tsv: no column has a usual name of the text; the columns are 'a good film'",
+    ),
     "two texts": (
         *("a.csv", "body,content\na,b\n", {}),
-        "a.csv: 'body', 'content' may each be the text: name it with text (--text-column)",
+        "a.csv: 'body', 'content' may each be the text: name it with text (--text-column, or",
     ),
     "a column that is not there": (
         *("a.csv", csv(), {"text": "tekst"}),
-        "text='tekst' (--text-column): ",
+        "text='tekst' (--text-column, or source.text of a run): ",
     ),
     "a column named twice": (
         *("a.csv", "id,text,text\n1,a,b\n", {}),
@@ -468,7 +491,7 @@ REFUSED: dict[str, Refused] = {
     ),
     "a column of a text": (
         *("a.txt", "words", {"text": "body"}),
-        "text='body' (--text-column) does nothing to ",
+        "text='body' (--text-column, or source.text of a run) does nothing to ",
     ),
     "a cut gzip": (
         *("a.jsonl.gz", gzip.compress(lines().encode())[:-9], {}),

@@ -273,7 +273,7 @@ def test_a_label_that_may_be_one_of_two_columns_is_none(tmp_path, caplog):
     with caplog.at_level(logging.INFO, "absl"):
         (found,) = files(str(path))
     assert found.label is None and found.metadata == {"category": "b", "class": "c"}
-    assert "no label, 'category', 'class' may be it: --label-column" in caplog.text
+    assert "no label, 'category', 'class' may be it (--label-column" in caplog.text
 
 
 def test_queries_have_names_of_their_own(tmp_path):
