@@ -50,12 +50,14 @@ def run(flags: argparse.Namespace) -> None:
 
 def _read(name: str, encoding: str | None) -> Any:
     """The document in a file."""
-    from docjax.data import documents, formats, reader
+    from docjax.data import counted, documents, formats, reader
 
     if name == "-":
         place = "standard input"
         raw = sys.stdin.buffer.read()
-        return documents.from_text(documents.decode(raw, place), place)
+        return documents.from_text(
+            documents.decode(raw, place, encoding or "utf-8"), place
+        )
     options = reader.Options(encoding=encoding, default=formats.TEXT)
     records = list(itertools.islice(reader.read(name, options), 2))
     if len(records) != 1:
@@ -64,4 +66,7 @@ def _read(name: str, encoding: str | None) -> Any:
     ((place, record),) = records
     if isinstance(record, reader.Unnamed):
         record["id"] = name
-    return reader.parsed(record, place)
+    try:
+        return reader.parsed(record, place)
+    except documents.BadDocument as error:
+        raise counted.with_encodings(error) from None

@@ -56,7 +56,9 @@ def read(
                     raise BadDocument(place, "duplicate id", detail)
             except BadDocument as error:
                 if max_bad_fraction <= 0:
-                    raise _with_mend(error) from None
+                    error = with_encodings(error)
+                    detail = error.detail + MEND
+                    raise BadDocument(error.place, error.reason, detail) from None
                 counts[error.reason] += 1
                 first = first or error
                 continue
@@ -69,14 +71,15 @@ def read(
         report.update(counts)
 
 
-def _with_mend(error: BadDocument) -> BadDocument:
-    detail = error.detail
-    if error.raw and (names := encodings(error.raw)):
-        detail += (
-            f"; it can be read as {' or '.join(names)}: name the encoding of the file "
-            f"with --encoding {names[0]}, or source.encoding of a run"
-        )
-    return BadDocument(error.place, error.reason, detail + MEND)
+def with_encodings(error: BadDocument) -> BadDocument:
+    """The error with the encodings that its bytes may have."""
+    if not error.raw or not (names := encodings(error.raw)):
+        return error
+    detail = (
+        f"{error.detail}; it can be read as {' or '.join(names)}: name the encoding of "
+        f"the file with --encoding {names[0]}, or source.encoding of a run"
+    )
+    return BadDocument(error.place, error.reason, detail)
 
 
 def encodings(raw: bytes) -> list[str]:

@@ -149,8 +149,8 @@ def _unpacked(
         if suffix in PACKED and head:
             raise Unreadable(
                 name,
-                f"damaged, or not packed as {suffix} says: its first bytes are "
-                f"{head[:6]!r}; get it again, or rename it",
+                f"cannot be read: it is damaged, or not packed as {suffix} says (its "
+                f"first bytes are {head[:6]!r}); get it again, or rename it",
             )
         return blocks, False
     stream = io.BufferedReader(_Blocks(blocks), BLOCK)

@@ -3,6 +3,7 @@
 import itertools
 import logging
 import re
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -67,8 +68,11 @@ def _markdown(file: Opened) -> Text:
         named = TITLE.search(matter[1])
         title = named[1].strip("\"'") if named else ""
         text = text[matter.end() :]
-    parser = MarkdownIt("commonmark").enable("table")
-    found = _of_html(parser.render(text).encode("utf-8", "surrogatepass"), file.name)
+    # A text that is nested deeper would be left out.
+    parser = MarkdownIt("commonmark", {"maxNesting": 1 << 20}).enable("table")
+    with parsing(file.name, "Markdown"):
+        page = parser.render(text)
+    found = _of_html(page.encode(), file.name)
     return Text(title or found.title, found.sections)
 
 
@@ -93,7 +97,7 @@ def _html(file: Opened) -> Text:
 def _of_html(raw: bytes, place: str) -> Text:
     """Title and sections of a page in UTF-8; headings begin sections."""
     parser = lxml_html.HTMLParser(
-        encoding="utf-8", remove_comments=True, remove_pis=True
+        encoding="utf-8", remove_comments=True, remove_pis=True, huge_tree=True
     )
     try:
         root = lxml_html.document_fromstring(
@@ -101,11 +105,16 @@ def _of_html(raw: bytes, place: str) -> Text:
         )
     except (etree.LxmlError, ValueError, AssertionError):  # of a page without elements
         return Text("", [{"text": ""}])
+    for error in parser.error_log:
+        if error.level_name == "FATAL":  # the rest is not read
+            detail = f"HTML that cannot be read to its end ({error.message})"
+            raise BadDocument(place, "unreadable file", detail)
     title = " ".join((root.findtext(".//head/title") or "").split())
     etree.strip_elements(root, *NOT_READ, "head", with_tail=False)
     sections = _sections(root)
     of_first = [s for s in sections if s.get("level") == 1]
-    if len(of_first) == 1 and not any(s["text"].strip() for s in _before(sections)):
+    is_first = not any(s["heading"] or s["text"] for s in _before(sections))
+    if len(of_first) == 1 and is_first:
         (first,) = of_first
         title, first["heading"] = first["heading"], ""
         sections = sections[sections.index(first) :]
@@ -168,7 +177,8 @@ def _pdf(file: Opened) -> Text:
     """The text of all pages; the title of the file if its first page shows it."""
     pypdf = library("pypdf", f"{file.name}: PDF", "files")
     logging.getLogger("pypdf").setLevel(logging.ERROR)
-    with parsing(file.name, "PDF"):
+    with warnings.catch_warnings(), parsing(file.name, "PDF"):
+        warnings.simplefilter("ignore")  # of what it mends itself
         reader = pypdf.PdfReader(file.whole())
         if reader.is_encrypted and not reader.decrypt(""):
             raise BadDocument(file.name, "unreadable file", "the PDF has a password")

@@ -296,7 +296,7 @@ def test_an_input_that_changes_on_the_way_is_noticed(
         return found
 
     monkeypatch.setattr(encode, "survey", changed)
-    with pytest.raises(UserError, match="made of other documents"):
+    with pytest.raises(UserError, match=r"copy\.jsonl changed while it was encoded"):
         encode.encode_file(model, str(copy), tmp_path / "out.npy")
     assert not (tmp_path / "out.npy").exists()
 
@@ -517,3 +517,18 @@ def test_flags_name_the_columns_and_the_encoding(capsys, tiny, tmp_path):
     np.testing.assert_allclose(read_back(output)[1], expected, atol=1e-5)
     other = run(capsys, tiny, path, "--output", output, *flags, "--encoding", "cp1250")
     assert other[0] == 2 and "of other documents" in other[2]
+
+
+def test_an_input_that_grows_while_it_is_encoded_is_named(
+    model, corpus, tmp_path, monkeypatch
+):
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(corpus.read_bytes())
+
+    def grow(*_):
+        with path.open("a") as more:
+            more.write('{"id": "more", "text": "river"}\n')
+
+    monkeypatch.setattr(encode, "_encode_shards", grow)
+    with pytest.raises(UserError, match=r"corpus\.jsonl changed while it was encoded"):
+        encode.encode_file(model, str(path), tmp_path / "out.npy")

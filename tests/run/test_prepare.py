@@ -444,6 +444,11 @@ def test_a_corpus_without_training_documents_says_where_they_are(tmp_path):
     assert len(prepare(divided, tmp_path / "divided").trained_on) == 2
 
 
+def test_a_stream_cannot_train(tmp_path):
+    with pytest.raises(UserError, match="-: a stream can be read only once"):
+        prepare(config("-"), tmp_path / "run")
+
+
 def test_vectors_of_words_without_width_are_refused(tmp_path):
     found = deca.get_config("smoke")
     found.encoder.segment.width = 0

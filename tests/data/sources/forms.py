@@ -320,6 +320,7 @@ TEXTS: dict[str, OfTexts] = {
     "text in UTF-16": ("a.txt", "Größe".encode("utf-16"), [("", [("", "Größe")])]),
     "Markdown": ("a.md", NOTES, OF_NOTES),
     "Markdown, CRLF": ("A.MD", NOTES.replace("\n", "\r\n"), OF_NOTES),
+    "Markdown, deeply nested": (*("a.md", "> " * 60 + "x\n", [("", [("", "x")])]),),
     "Markdown with a front matter": (
         "a.md",
         "---\ntitle: 'Flood'\ntags: [x]\n---\nThe river *rose*.\n\n## Cause\n\n- rain\n- snow\n",
@@ -497,10 +498,23 @@ REFUSED: dict[str, Refused] = {
         *("a.jsonl.gz", gzip.compress(lines().encode())[:-9], {}),
         "a.jsonl.gz: damaged or cut short",
     ),
-    "a false gzip": ("a.csv.gz", csv(), {}, "a.csv.gz: damaged, or not packed as .gz"),
+    "a false gzip": (
+        "a.csv.gz",
+        csv(),
+        {},
+        "a.csv.gz: cannot be read: it is damaged, or not packed as .gz",
+    ),
     "a cut Parquet": (
         *("a.parquet", parquet()[:-20], {}),
         "a.parquet: unreadable file: Parquet, damaged or cut short",
+    ),
+    "HTML that is nested too deep": (
+        *("a.html", "<div>" * 5000 + "x", {}),
+        "a.html: unreadable file: HTML that cannot be read to its end (Excessive depth",
+    ),
+    "Markdown that is nested too deep": (
+        *("a.md", "> " * 5000 + "x", {}),
+        "a.md: unreadable file: Markdown, damaged or cut short (RecursionError",
     ),
     "HTML without words": ("a.html", "<html></html>", {}, "a.html: empty text"),
 }
