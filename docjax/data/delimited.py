@@ -21,17 +21,19 @@ WITHOUT_HEADER = {
 }
 SEPARATOR = re.compile(rb"sep=(.)\r?\n")  # a first line that Excel reads
 NAME = re.compile(r"\s*[A-Za-z][A-Za-z_. -]{0,30}\s*")  # of a column
-SAMPLE = 50  # rows that tell the delimiter
+# A field in quotes with a doubled quote.
+DOUBLED = re.compile(r'(?:^|\t)"(?:[^"]|"")*""(?:[^"]|"")*"(?:\t|\r?$)', re.MULTILINE)
 csv.field_size_limit((1 << 31) - 1)  # a field may be a long document
 
 
 class Form(NamedTuple):
-    """How a file is written."""
+    """How a file is written; `sure`: its first rows have texts that need quotes."""
 
     delimiter: str
     quoted: bool
     columns: Sequence[str]
     has_header: bool
+    sure: bool
 
     def __str__(self) -> str:
         header = "with a header" if self.has_header else "without a header"
@@ -73,14 +75,16 @@ def _form(head: bytes, delimiter: str | None, asked: set[str]) -> Form:
     is_quoted = delimiter != "\t" or _is_quoted(quoted, split)
     first = (quoted if is_quoted else split)[0]
     rows = quoted if is_quoted else split
+    joined = any("\t" in field or "\n" in field for row in quoted for field in row)
+    sure = delimiter != "\t" or joined or bool(DOUBLED.search(text))
     has_ids = not any(" " in row[0].strip() for row in rows if row)
     may_lack_header = delimiter == "\t" and len(first) in WITHOUT_HEADER and has_ids
     if may_lack_header and not _is_header(first, asked):
         if is_quoted and not _has_quotes(text):
             is_quoted = False
-        return Form(delimiter, is_quoted, WITHOUT_HEADER[len(first)], False)
+        return Form(delimiter, is_quoted, WITHOUT_HEADER[len(first)], False, sure)
     names = [name.strip() or f"column {n}" for n, name in enumerate(first, start=1)]
-    return Form(delimiter, is_quoted, names, True)
+    return Form(delimiter, is_quoted, names, True, sure)
 
 
 def _is_header(first: list[str], asked: set[str]) -> bool:
@@ -108,23 +112,24 @@ def _delimiter(text: str) -> str:
 
 
 def _sample(text: str, delimiter: str, quoted: bool) -> list[list[str]]:
-    """The first rows; [[]] for none; up to the first that is not written so."""
+    """The rows of the text; [[]] for none; up to the first that is not written so."""
     rows: list[list[str]] = []
     try:
         for row in _reader(io.StringIO(text, newline=""), delimiter, quoted):
             if row:
                 rows.append(row)
-            if len(rows) == SAMPLE:
-                break
-    except csv.Error:
-        if delimiter == "\t":
+    except csv.Error as error:
+        if "unexpected end" not in str(error):
             rows.append([])  # is no row of a quoted table
     return rows or [[]]
 
 
 def _is_quoted(quoted: list[list[str]], split: list[list[str]]) -> bool:
-    """Whether rows fit only if quotes are read, or fit as well and there are some."""
+    """Whether quotes belong to the table. If each line is a full row, no text in quotes
+    holds a line break, so quotes that join rows are text."""
     even = lambda rows: len({len(row) for row in rows}) == 1
+    if even(split) and len(split) > len(quoted):
+        return False
     return even(quoted) or not even(split)
 
 
@@ -133,7 +138,7 @@ def _has_quotes(text: str) -> bool:
     a field is doubled, or each field of the first row has quotes."""
     first = text.partition("\n")[0].rstrip("\r").split("\t")
     whole = all(len(f) > 1 and f[0] == f[-1] == '"' for f in first)
-    return whole or '""' in text
+    return whole or bool(DOUBLED.search(text))
 
 
 def _reader(lines: Iterable[str], delimiter: str, quoted: bool) -> Iterator[list[str]]:
@@ -196,6 +201,12 @@ def _checked(
         )
         return BadDocument(place, "wrong columns", detail)
     for field in row:
+        if not form.sure and "\t" in field and "\n" in field:
+            detail = (
+                "a quote at the beginning of a text closes in a later row: write the "
+                "table with commas, or as JSON lines"
+            )
+            return BadDocument(place, "bad quotes", detail)
         if not field.isascii():
             try:
                 decode(field.encode("utf-8", "surrogateescape"), place)

@@ -265,6 +265,12 @@ TABLES: dict[str, Form] = {
         {},
         [("d1", "", '"Yes" he said', None), ("d2", "", '"no', None)],
     ),
+    "TSV, quotes that join no rows": (
+        "a.tsv",
+        'id\ttext\nd1\t"b\nd2\tc"\n',
+        {},
+        [("d1", "", '"b', None), ("d2", "", 'c"', None)],
+    ),
     "TSV of MS MARCO": (
         "a.tsv",
         "7\twhat is wifi\n8\ttext\n",
@@ -460,6 +466,14 @@ REFUSED: dict[str, Refused] = {
     "an open quote": (
         *("a.csv", 'id,text\n1,a\n2,"b\n3,c\n', {}),
         "a.csv, line 3: a quote opens here that nothing closes",
+    ),
+    "quotes that join rows": (
+        "a.tsv",
+        "id\ttext\n"
+        + "".join(f"{i}\t{'a' * 90}\n" for i in range(1100))
+        + 'x\t"b\ny\tc"\n',
+        {},
+        "a.tsv, row 1101 (line 1102): bad quotes: a quote at the beginning of a text",
     ),
     "a duplicate id": (
         *("a.csv", "id,text\n1,a\n1,b\n", {}),
