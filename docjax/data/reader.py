@@ -234,10 +234,13 @@ def _folder(folder: Path, options: Options) -> Rows:
 
 
 def _read_text(file: Opened, kind: str) -> dict[str, Any]:
-    """Title and sections of a text."""
+    """The record of a text."""
     from docjax.data import text_forms  # its parsers load slowly
 
-    return text_forms.read(file, kind)._asdict()
+    title, sections = text_forms.read(file, kind)
+    if len(sections) == 1 and not sections[0].get("heading"):
+        return {"title": title, "text": sections[0]["text"]}
+    return {"title": title, "sections": sections}
 
 
 def _text(file: Path, encoding: str | None) -> dict[str, Any]:

@@ -73,7 +73,11 @@ def _markdown(file: Opened) -> Text:
     with parsing(file.name, "Markdown"):
         page = parser.render(text)
     found = _of_html(page.encode(), file.name)
-    return Text(title or found.title, found.sections)
+    if not title or title == found.title:
+        return found
+    sections = found.sections or [{"heading": "", "text": ""}]
+    sections[0]["heading"] = found.title or sections[0]["heading"]
+    return Text(title, sections)
 
 
 def _html(file: Opened) -> Text:

@@ -332,6 +332,19 @@ TEXTS: dict[str, OfTexts] = {
         "---\ntitle: 'Flood'\ntags: [x]\n---\nThe river *rose*.\n\n## Cause\n\n- rain\n- snow\n",
         OF_NOTES,
     ),
+    "Markdown with two titles": (
+        "a.md",
+        "---\ntitle: My notes\n---\n# Flood\n\nIt rose.\n\n## Cause\n\nRain.\n",
+        [("My notes", [("Flood", "It rose."), ("Cause", "Rain.")])],
+    ),
+    "Markdown of a title alone": ("a.md", "# Flood\n", [("Flood", [("", "")])]),
+    "HTML with its title as first line": (
+        *(
+            "a.html",
+            "<title>Flood</title><p>Flood<p>It rose.",
+            [("Flood", [("", "It rose.")])],
+        ),
+    ),
     "HTML": ("a.html", PAGE, OF_PAGE),
     "HTML, upper case": ("A.HTM", PAGE, OF_PAGE),
     "HTML in its own encoding": (
@@ -360,6 +373,7 @@ def office_forms() -> dict[str, OfTexts]:
             *("a.pdf", pdf("Flood: the river rose.", "Flood")),
             [("Flood", [("", "Flood: the river rose.")])],
         ),
+        "PDF of a title": (*("a.pdf", pdf("Flood", "Flood"), [("Flood", [("", "")])]),),
     }
 
 
