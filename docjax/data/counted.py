@@ -129,6 +129,12 @@ def read_tables(
         for key, value in values.items():
             if isinstance(value, bytes):
                 values[key] = decode(value, where)
+        if values["text"] is None:
+            detail = (
+                "the text is a gap; of a CSV the source docjax.data.sources.files.files "
+                "keeps NA and null as texts"
+            )
+            raise BadDocument(where, "empty text", detail)
         if "label" in values:
             values["label"] = label_of(values["label"])
         own = {"id": f"{split}/{number}", "split": split.partition("[")[0]}

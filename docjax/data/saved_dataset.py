@@ -46,10 +46,13 @@ def of(table: Any, path: str, split: str) -> Table:
 
 
 def cause(error: BaseException) -> str:
-    """The first line of the deepest cause of an error that says something."""
-    text = ""
+    """The first line of an error, and that of its deepest cause if it says more."""
+    texts = []
     while error is not None:
-        lines = str(error).strip().splitlines()
-        text = " ".join(lines[0].split()) if lines else text or type(error).__name__
-        error = error.__cause__ or error.__context__
-    return text
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        texts.append(" ".join(lines[0].split()))
+        error = error.__cause__ or (
+            not error.__suppress_context__ and error.__context__
+        )
+        error = error or None
+    return ": ".join(dict.fromkeys([texts[0], texts[-1]]))
