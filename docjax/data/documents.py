@@ -94,12 +94,12 @@ def decode(raw: bytes, place: str, encoding: str = "utf-8") -> str:
     """The text of `raw`, without a byte order mark."""
     try:
         return raw.decode(encoding).removeprefix("\ufeff")
-    except LookupError:
-        raise UserError(f"encoding={encoding!r}: not an encoding of Python") from None
     except UnicodeDecodeError as error:
         reason = "invalid UTF-8" if error.encoding == "utf-8" else "invalid encoding"
         detail = f"byte {error.start} is not {error.encoding} ({error.reason})"
         raise BadDocument(place, reason, detail, raw) from None
+    except (LookupError, ValueError):
+        raise UserError(f"encoding={encoding!r}: not an encoding of Python") from None
 
 
 @_refusing()

@@ -191,11 +191,7 @@ def _without_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _in_utf8(blocks: Iterable[bytes], encoding: str, name: str) -> Iterator[bytes]:
-    try:
-        decoder = codecs.getincrementaldecoder(encoding)()
-    except LookupError:
-        raise UserError(f"encoding={encoding!r}: not an encoding of Python") from None
-    place = 0
+    decoder, place = _decoder(encoding), 0
     for block in itertools.chain(blocks, [b""]):
         held = len(decoder.getstate()[0])
         try:
@@ -209,6 +205,15 @@ def _in_utf8(blocks: Iterable[bytes], encoding: str, name: str) -> Iterator[byte
             ) from None
         place += len(block)
         yield text.encode("utf-8", "surrogatepass")
+
+
+def _decoder(encoding: str) -> codecs.IncrementalDecoder:
+    try:
+        with contextlib.suppress(UnicodeDecodeError):
+            b" ".decode(encoding)  # raises for what is no encoding of texts
+        return codecs.getincrementaldecoder(encoding)()
+    except (LookupError, ValueError):
+        raise UserError(f"encoding={encoding!r}: not an encoding of Python") from None
 
 
 class _Blocks(io.RawIOBase):

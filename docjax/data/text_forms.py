@@ -18,8 +18,8 @@ from docjax.errors import library
 
 HEADINGS = {f"h{level}": level for level in range(1, 7)}
 NOT_READ = (
-    *("script", "style", "nav", "noscript", "template", "svg", "math", "iframe"),
-    *("object", "canvas", "form", "button", "select", "textarea"),
+    *("script", "style", "nav", "noscript", "template", "svg", "iframe", "object"),
+    *("canvas", "button", "select", "textarea"),
 )
 # Elements that stand in paragraphs or lines of their own.
 PARAGRAPHS = frozenset(
@@ -116,7 +116,7 @@ def _of_html(raw: bytes, place: str) -> Text:
     title = " ".join((root.findtext(".//head/title") or "").split())
     etree.strip_elements(root, *NOT_READ, "head", with_tail=False)
     sections = _sections(root)
-    of_first = [s for s in sections if s.get("level") == 1]
+    of_first = [s for s in sections if s["level"] == 1]
     is_first = not any(s["heading"] or s["text"] for s in _before(sections))
     if len(of_first) == 1 and is_first:
         (first,) = of_first
@@ -128,33 +128,27 @@ def _of_html(raw: bytes, place: str) -> Text:
 
 def _before(sections: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The sections before the first heading of level 1."""
-    return itertools.takewhile(lambda section: section.get("level") != 1, sections)
+    return itertools.takewhile(lambda section: section["level"] != 1, sections)
 
 
 def _sections(root: Any) -> list[dict[str, Any]]:
     """The sections of a page, each with the level of its heading."""
-    sections: list[dict[str, Any]] = [{"heading": "", "parts": []}]
-    heading: list[str] | None = None  # while one is read
+    sections: list[dict[str, Any]] = [{"heading": [], "text": [], "level": 0}]
+    words, verbatim = sections[0]["text"], 0
     for event, element in etree.iterwalk(root, events=("start", "end")):
-        if not isinstance(element.tag, str):
-            continue
-        parts = sections[-1]["parts"] if heading is None else heading
-        if event == "start":
-            if element.tag in HEADINGS:
-                level = HEADINGS[element.tag]
-                sections.append({"heading": "", "parts": [], "level": level})
-                parts = heading = []
-            else:
-                parts.append(_end(element.tag))
-            parts.append(_words(element, element.text))
-            continue
-        if element.tag in HEADINGS and heading is not None:
-            sections[-1]["heading"] = " ".join("".join(heading).split())
-            heading, parts = None, sections[-1]["parts"]
+        starts, tag = event == "start", element.tag
+        if tag in HEADINGS and starts:
+            sections.append({"heading": [], "text": [], "level": HEADINGS[tag]})
+            words = sections[-1]["heading"]
+        elif tag in HEADINGS:
+            words = sections[-1]["text"]
         else:
-            parts.append(_end(element.tag))
-        parts.append(_words(element.getparent(), element.tail))
-    return [_joined(section) for section in sections]
+            words.append(_end(tag))
+        if tag == "pre":
+            verbatim += 1 if starts else -1
+        text = (element.text if starts else element.tail) or ""
+        words.append(text if verbatim else re.sub(r"\s+", " ", text))
+    return [_joined(**section) for section in sections]
 
 
 def _end(tag: str) -> str:
@@ -164,17 +158,11 @@ def _end(tag: str) -> str:
     return LINE if tag in LINES else " " * (tag in CELLS)
 
 
-def _words(element: Any, text: str | None) -> str:
-    """A text of an element; outside of `pre` all blank space is one space."""
-    if not text or element is None or element.tag == "pre":
-        return text or ""
-    return re.sub(r"\s+", " ", text)
-
-
-def _joined(section: dict[str, Any]) -> dict[str, Any]:
-    text = "".join(section.pop("parts"))
+def _joined(heading: list[str], text: list[str], level: int) -> dict[str, Any]:
     blank = lambda match: "\n\n" if PARAGRAPH in match[0] else "\n"
-    return section | {"text": re.sub(ENDS, blank, text).strip()}
+    words = re.sub(ENDS, blank, "".join(text)).strip()
+    name = " ".join("".join(heading).split())
+    return {"heading": name, "text": words, "level": level}
 
 
 def _pdf(file: Opened) -> Text:

@@ -345,6 +345,11 @@ TEXTS: dict[str, OfTexts] = {
             [("Flood", [("", "It rose.")])],
         ),
     ),
+    "HTML with a form around it and code": (
+        "a.html",
+        "<form><h1>A <h2>B</h2></h1><pre><code>x\n  y</code></pre> z <b>b</b></form>",
+        [("A", [("B", "x\n  y\n\nz b")])],
+    ),
     "HTML": ("a.html", PAGE, OF_PAGE),
     "HTML, upper case": ("A.HTM", PAGE, OF_PAGE),
     "HTML in its own encoding": (
@@ -445,6 +450,18 @@ REFUSED: dict[str, Refused] = {
         "a.csv: byte 7 is not ascii",
     ),
     "no encoding": ("a.csv", csv(), {"encoding": "utf9"}, "encoding='utf9': not an"),
+    "no encoding of texts": (
+        "a.csv",
+        csv(),
+        {"encoding": "hex"},
+        "encoding='hex': not",
+    ),
+    "encoding with a zero": (
+        "a.csv",
+        csv(),
+        {"encoding": "a\0b"},
+        "encoding='a\\x00b'",
+    ),
     "encoding of Parquet": (
         *("a.parquet", parquet(), {"encoding": "cp1252"}),
         "a.parquet: Parquet says its own encoding",
