@@ -41,7 +41,7 @@ def main(given: Sequence[str] | None = None) -> int:
     rows, above = [], []
     for name in flags.collections:
         path, options = str(flags.data / name), {"words": flags.words}
-        options |= {"max_bad_fraction": BAD, "compare": "dense"}
+        options |= {"reading": {"max_bad_fraction": BAD}, "compare": "dense"}
         found = evaluate_model(model, "retrieval", path, passages=True, **options)
         raw = evaluate_model(model, "retrieval", path, scale="raw", **options)
         found |= {

@@ -21,7 +21,7 @@ def config(**fields: Any) -> ConfigDict:
         dict(
             seed=0,
             source=dict(
-                fn="docjax.data.sources.jsonl.jsonl",
+                fn="docjax.data.sources.files.files",
                 path="corpus.jsonl",
                 max_bad_fraction=0.0,
             ),

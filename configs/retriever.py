@@ -154,7 +154,6 @@ def get_config(variant: str = "") -> ConfigDict:
 
 def msmarco(config: ConfigDict) -> None:
     """The first of the paper's two runs; the second mines its own negatives."""
-    config.source.fn = "docjax.data.sources.tsv.tsv"
     config.epochs = 5
     config.report.published = {
         "BM25": {"mrr@100": 0.2587, "ndcg@10": 0.5297},

@@ -1,11 +1,12 @@
 """`docjax compare`: how similar two documents are, and which passages match.
 
-A and B are text files, or JSON with title and sections; `-` is standard input. The
-command prints the similarity, the texts, and the strongest links of sections and
+A and B are texts (.txt, .md, .html, .pdf, .docx), or JSON with title and sections; `-`
+is standard input. The command prints the similarity, the texts, and the strongest links of sections and
 segments as JSON. With --html it prints the similarity, and a page shows the rest.
 """
 
 import argparse
+import itertools
 import json
 import sys
 from pathlib import Path
@@ -24,7 +25,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("a", metavar="A")
     parser.add_argument("b", metavar="B")
     parser.add_argument("--html", type=Path, metavar="OUT.html", help="the page")
-    options.add(parser, "allow")
+    options.add(parser, "allow", "encoding")
 
 
 def run(flags: argparse.Namespace) -> None:
@@ -34,7 +35,7 @@ def run(flags: argparse.Namespace) -> None:
         options.check_file("--html", str(flags.html))
     if flags.a == flags.b == "-":
         raise UserError("A and B are both standard input; give A or B as a file")
-    a, b = _read(flags.a), _read(flags.b)
+    a, b = _read(flags.a, flags.encoding), _read(flags.b, flags.encoding)
     comparison = docjax.load(flags.model, allow=flags.allow).compare(a, b)
     if not flags.html:
         print(json.dumps(compare_page.facts(comparison)))
@@ -47,13 +48,25 @@ def run(flags: argparse.Namespace) -> None:
     print(json.dumps({"similarity": similarity, "html": str(page)}))
 
 
-def _read(name: str) -> Any:
+def _read(name: str, encoding: str | None) -> Any:
     """The document in a file."""
-    from docjax.data import documents
+    from docjax.data import counted, documents, formats, reader
 
+    if name == "-":
+        place = "standard input"
+        raw = sys.stdin.buffer.read()
+        return documents.from_text(
+            documents.decode(raw, place, encoding or "utf-8"), place
+        )
+    options = reader.Options(encoding=encoding, default=formats.TEXT)
+    records = list(itertools.islice(reader.read(name, options), 2))
+    if len(records) != 1:
+        count = "several documents" if records else "no document"
+        raise UserError(f"{name} holds {count}: give a file with one")
+    ((place, record),) = records
+    if isinstance(record, reader.Unnamed):
+        record["id"] = name
     try:
-        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise UserError(f"{name}: cannot be read ({error.strerror})") from None
-    place = "standard input" if name == "-" else name
-    return documents.from_text(documents.decode(raw, place), place)
+        return reader.parsed(record, place)
+    except documents.BadDocument as error:
+        raise counted.with_encodings(error) from None

@@ -1,8 +1,9 @@
-"""`docjax encode`: the vectors of a file of documents, as a NumPy array.
+"""`docjax encode`: the vectors of a file or folder of documents.
 
-Writes OUT.npy, float32 [documents, width], in the order of the input; OUT.npy.ids.jsonl
-with the ids; and OUT.npy.json. Prints the counts as one line of JSON. After a stop, the
-same command continues where it stopped; several processes with the same OUT.npy share
+The suffix of OUT says the format: .npy (float32 [documents, width], and the ids in
+OUT.npy.ids.jsonl), .npz, .csv, .parquet or .jsonl (ids beside vectors). The vectors are
+in the order of the input; OUT.json says what they were made of. Prints the counts as one line of JSON. After a stop, the
+same command continues where it stopped; several processes with the same OUT share
 the work. "-" as input is standard input; "-" as output prints lines
 {"id": ..., "vector": [...]}. With either "-", a stop loses everything.
 """
@@ -26,11 +27,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, or a Hugging Face folder or name")
     parser.add_argument(
         "input",
-        help="JSON lines, or a table whose name ends in .tsv; also .gz, .xz, .zst, or -",
+        help=f"{options.FILES}, or -",
     )
-    parser.add_argument("--output", required=True, metavar="OUT.npy", help="or -")
+    parser.add_argument(
+        "--output",
+        required=True,
+        metavar="OUT.npy",
+        help=".npy, .npz, .csv, .parquet or .jsonl; or -",
+    )
     options.prompt(parser)
-    options.add(parser, "allow", "truncate-dim", "segments", "max-bad-fraction")
+    options.add(parser, "allow", "truncate-dim", "segments", *options.READING)
     options.add(parser, "processes", "process")
     parser.add_argument(
         "--distributed", action="store_true", help="find the cluster and join it"
@@ -41,6 +47,7 @@ def run(flags: argparse.Namespace) -> None:
     import jax
 
     from docjax.model import encode_file
+    from docjax.storage import vector_files
     from docjax.storage.processes import join_cluster
 
     processes, process = flags.processes, flags.process
@@ -48,6 +55,8 @@ def run(flags: argparse.Namespace) -> None:
     if once and (processes > 1 or flags.distributed):
         raise UserError("several processes cannot share a stream (-); name files")
     options.check_file("--output", flags.output)
+    if flags.output != "-":
+        vector_files.check(Path(flags.output))
     if flags.distributed:
         join_cluster()
         processes, process = jax.process_count(), jax.process_index()
@@ -61,7 +70,7 @@ def run(flags: argparse.Namespace) -> None:
         model,
         flags.input,
         Path(flags.output),
-        max_bad_fraction=flags.max_bad_fraction,
+        reading=options.reading(flags),
         processes=processes,
         process=process,
     )
@@ -76,7 +85,7 @@ def _once(model: "docjax.DocumentModel", flags: argparse.Namespace) -> None:
 
     counts: dict[str, Any] = {}
     report: Counter = Counter()
-    documents = read_documents(flags.input, flags.max_bad_fraction, report)
+    documents = read_documents(flags.input, report=report, **options.reading(flags))
     encoded = finite.checked(model.encode_once(documents, counts))
     if flags.output == "-":
         for each in encoded:

@@ -25,8 +25,8 @@ EXAMPLE = "docjax evaluate runs/demo --task classification --data labelled.jsonl
 # and the function that makes the field's value of what was typed.
 OURS = "name", "field", "value"
 DATA = {  # what a task reads -> --data
-    "labels": 'JSON lines with "label" and "split" (train, test)',
-    "texts": "the texts of JSON lines",
+    "labels": 'documents (docs/files.md) with "label" and "split" (train, test)',
+    "texts": "documents (docs/files.md)",
     "pairs": "a table of split, source, target and label",
     "collection": "a folder with the files of BEIR, MS MARCO or TREC "
     "(docjax.retrieval.beir names them) or ir-datasets:NAME",
@@ -47,7 +47,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--data", metavar="PATH", help="what the task reads")
     options.prompt(parser)
-    options.add(parser, "allow", "truncate-dim", "segments", "max-bad-fraction")
+    options.add(parser, "allow", "truncate-dim", "segments", *options.READING)
 
 
 def named_options(parser: argparse.ArgumentParser, words: Sequence[str]) -> None:
@@ -96,6 +96,13 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.types import TaskOfFiles
 
     cls = catalogue.find(flags.task, flags.allow)
+    reading = options.reading(flags)
+    if cls.reads in ("collection", "nothing"):
+        others = {k: v for k, v in reading.items() if k != "max_bad_fraction"}
+        why = "a collection's columns have their usual names (docs/files.md)"
+        options.check_not_given(
+            others, why if flags.data else f"{flags.task} reads none"
+        )
     if not cls.prompted and (flags.prompt, flags.prompt_name) != (None, None):
         raise UserError(f"{flags.task} reads texts without a prompt: leave it out")
     output = getattr(flags, "output", None)
@@ -124,7 +131,7 @@ def run(flags: argparse.Namespace) -> None:
         flags.task,
         flags.data,
         allow=flags.allow,
-        max_bad_fraction=flags.max_bad_fraction,
+        reading=reading,
         documents=getattr(flags, "documents", None),
         output=output and Path(output),
         **keywords,
@@ -140,7 +147,7 @@ def _options(cls: type[Any]) -> dict[str, dict[str, Any]]:
             name = keywords.get("name", field.name.replace("_", "-"))
             found[name] = {"field": field.name, **keywords}
     if cls.reads == "pairs":
-        help = "the file of the documents (the only file of JSON lines beside --data)"
+        help = "the file of the documents (the only .jsonl beside --data)"
         found["documents"] = {"help": help}
     if cls.keeps:
         found["output"] = {"metavar": "DIR", "help": f"a folder for {cls.keeps}"}

@@ -21,7 +21,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, or a Hugging Face folder or name")
     parser.add_argument(
         "corpus",
-        help="JSON lines, or a table whose name ends in .tsv; also .gz, .xz, .zst",
+        help=options.FILES,
     )
     parser.add_argument("--output", required=True, metavar="DIR")
     parser.add_argument(
@@ -38,7 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="search a graph of neighbours, for many millions of documents: not exact; "
         "its vectors, in half their size, fit into memory (docjax[graph])",
     )
-    options.add(parser, "words", "allow", "truncate-dim", "max-bad-fraction")
+    options.add(parser, "words", "allow", "truncate-dim", *options.READING)
     options.add(parser, "processes", "process")
 
 
@@ -54,7 +54,7 @@ def run(flags: argparse.Namespace) -> None:
         words=flags.words,
         kind=flags.codes,
         graph=flags.graph,
-        max_bad_fraction=flags.max_bad_fraction,
+        reading=options.reading(flags),
         processes=flags.processes,
         process=flags.process,
     )

@@ -27,6 +27,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
         default=0.0,
         help="bad documents that may be left out, as a share of all",
     ),
+    "encoding": dict(
+        help="of texts, such as cp1252 (UTF-8, or what the first bytes say)"
+    ),
     "words": dict(
         default="docjax",
         help="settings of BM25: docjax, anserini, rank_bm25, wikir, or a JSON object "
@@ -37,12 +40,40 @@ OPTIONS: dict[str, dict[str, Any]] = {
     ),
     "process": dict(type=int, default=0, help="number of this process (%(default)s)"),
 }
+KEYS = ("text", "title", "label", "id", "split", "query", "links")
+OPTIONS |= {
+    f"{key}-column": dict(
+        metavar="NAME",
+        help=f"the column of the {key} (one with a usual name; '': none)",
+    )
+    for key in KEYS
+}
+COLUMNS = tuple(f"{key}-column" for key in KEYS)
+# How documents are read; docs/files.md lists the files.
+READING = ("max-bad-fraction", "encoding", *COLUMNS)
+FILES = "JSON lines, CSV, Parquet, texts or a folder of texts (docs/files.md)"
 
 
 def add(parser: argparse.ArgumentParser, *names: str) -> None:
     """Adds options of OPTIONS."""
     for name in names:
         parser.add_argument(f"--{name}", **OPTIONS[name])
+
+
+def reading(flags: argparse.Namespace) -> dict[str, Any]:
+    """The flags of READING that are given, as keywords of
+    `docjax.data.sources.files.files`."""
+    given = {key: getattr(flags, f"{key}_column") for key in KEYS}
+    given |= {"encoding": flags.encoding}
+    given |= {"max_bad_fraction": flags.max_bad_fraction or None}
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def check_not_given(reading: dict[str, Any], why: str) -> None:
+    """Raises UserError for keywords of `reading` that do nothing."""
+    for key in reading:
+        flag = f"{key}-column" if key in KEYS else key.replace("_", "-")
+        raise UserError(f"--{flag}: {why}; leave it out")
 
 
 def prompt(parser: argparse.ArgumentParser) -> None:

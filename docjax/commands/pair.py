@@ -1,6 +1,6 @@
 """`docjax pair`: a table of similar and other pairs, made from the links of documents.
 
-Reads documents as JSON lines with "links", the ids that a document links to. With --by
+Reads documents with "links", the ids that a document links to. With --by
 citations, two documents are similar if one links to the other; with --by shared-links,
 if they share more than half of all their links (Jaccard), and only documents with at
 least two similar ones count. As many random pairs are not similar. Writes split,
@@ -22,7 +22,7 @@ EXAMPLE = "docjax pair papers.jsonl --output pairs.tsv"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("documents", help="JSON lines, also .gz, .xz, .zst")
+    parser.add_argument("documents", help=options.FILES)
     parser.add_argument("--output", required=True, metavar="PAIRS.tsv")
     parser.add_argument(
         "--by",
@@ -38,17 +38,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "(targets)",
     )
     parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
-    options.add(parser, "max-bad-fraction")
+    options.add(parser, *options.READING)
 
 
 def run(flags: argparse.Namespace) -> None:
     from docjax.data import pair_builders
     from docjax.data.pairs import write_pairs
-    from docjax.data.sources.jsonl import jsonl
+    from docjax.retrieval.beir import read_documents
 
     _check(flags)
     report: Counter = Counter()
-    documents = jsonl(flags.documents, flags.max_bad_fraction, report)
+    documents = read_documents(flags.documents, report=report, **options.reading(flags))
     links = {document.id: document.links for document in documents}
     if flags.by == "citations":
         negatives = flags.negatives or "targets"

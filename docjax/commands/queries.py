@@ -1,6 +1,6 @@
 """`docjax queries`: a retrieval collection made of articles, without judges.
 
-Reads articles with title and sections as JSON lines, such as an extraction of
+Reads articles with title and sections, such as an extraction of
 Wikipedia. The query of an article is its title or its first sentence. The article then
 lacks both, whichever is the query, as in WIKIR's published sets. Articles that link to
 it answer its query with grade 1, and the article itself with grade 2; without links,
@@ -22,7 +22,7 @@ EXAMPLE = "docjax queries articles.jsonl --output wikir --query sentence"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("articles", help="JSON lines, also .gz, .xz, .zst")
+    parser.add_argument("articles", help=options.FILES)
     parser.add_argument("--output", required=True, metavar="FOLDER")
     parser.add_argument(
         "--query",
@@ -55,25 +55,27 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "links (%(default)s)",
     )
     parser.add_argument("--seed", type=int, default=27355, help="(%(default)s)")
-    options.add(parser, "max-bad-fraction")
+    options.add(parser, *options.READING)
 
 
 def run(flags: argparse.Namespace) -> None:
-    from docjax.data.sources.wikir import wikir
+    from docjax.data.sources.wikir import with_queries
+    from docjax.retrieval.beir import read_documents
     from docjax.retrieval.from_articles import write
 
     options.check_folder(flags.output)
     options.check_least(flags, query_words=1, least_words=0, document_words=1)
     options.check_least(flags, validation=0, test=0, least_links=1, seed=0)
     report: Counter = Counter()
-    documents = wikir(
-        flags.articles,
+    articles = read_documents(flags.articles, report=report, **options.reading(flags))
+    documents = with_queries(
+        articles,
         flags.query,
         flags.query_words,
         flags.least_words,
         flags.document_words,
-        flags.max_bad_fraction,
         report,
+        flags.articles,
     )
     counts = write(
         documents,

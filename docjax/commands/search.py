@@ -35,12 +35,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, or a Hugging Face folder or name")
     parser.add_argument(
         "corpus",
-        help="JSON lines or a .tsv table, also .gz, .xz, .zst, or -; or an index",
+        help=f"{options.FILES}, or -; or an index",
     )
     parser.add_argument(
         "--queries",
         required=True,
-        help="JSON lines, a .tsv table, or TREC topics (.txt)",
+        help="JSON lines, CSV or another table, or TREC topics (.txt)",
     )
     parser.add_argument("--run", required=True, metavar="OUT.trec", help="or -")
     parser.add_argument(
@@ -64,20 +64,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="index: the first 10 documents of each query, each with the passage that is "
         "nearest to the query",
     )
-    options.add(parser, "allow", "truncate-dim", "max-bad-fraction")
+    options.add(parser, "allow", "truncate-dim", *options.READING)
 
 
 def run(flags: argparse.Namespace) -> None:
-    from docjax.data.sources.lines import files
+    from docjax.data.sources.lines import exists, files
     from docjax.model.search import search
-    from docjax.retrieval import trec
+    from docjax.retrieval import index_files, trec
     from docjax.retrieval.beir import read_documents
 
     options.check_least(flags, top=1)
     if flags.queries == flags.corpus == "-":
         raise UserError("queries and corpus are both standard input; name a file")
     _check_outputs(flags)
-    if Path(flags.corpus).is_dir():
+    if exists(flags.corpus, index_files.is_index):
         _of_index(flags)
         return
     of_index = "hits", "weight", "scale"
@@ -86,13 +86,14 @@ def run(flags: argparse.Namespace) -> None:
         given.append(f"system {flags.system}")
     if given:
         raise UserError(f"--{given[0]} needs an index: make one with docjax index")
-    queries = _queries(flags.queries)
-    if flags.corpus != "-":
+    queries = _queries(flags)
+    reading = _of_documents(flags)
+    if flags.corpus != "-" and not Path(flags.corpus).is_dir():
         files(flags.corpus)  # raises before the model is loaded
     model = docjax.load(flags.model, truncate_dim=flags.truncate_dim, allow=flags.allow)
     counts: dict[str, Any] = {"queries": len(queries)}
     report: Counter = Counter()
-    documents = read_documents(flags.corpus, flags.max_bad_fraction, report)
+    documents = read_documents(flags.corpus, report=report, **reading)
     documents = trec.checked(documents, flags.corpus)
     ranking = search(model, documents, queries, counts, flags.top)
     del report["documents"]
@@ -131,7 +132,7 @@ def _of_index(flags: argparse.Namespace) -> None:
     index = index_folder.load(Path(flags.corpus), model.fingerprint())
     if flags.hits:
         index.passages  # noqa: B018, raises before the search if there are none
-    queries = _queries(flags.queries)
+    queries = _queries(flags)
     vectors = query_vectors(model, queries, flags.system) if flags.hits else None
     keywords = {"weight": weight, "scale": scale, "vectors": vectors}
     ranking = search_index(model, index, queries, flags.system, flags.top, **keywords)
@@ -152,19 +153,27 @@ def _check_useful(flags: argparse.Namespace) -> None:
             )
     if flags.truncate_dim is not None:
         raise UserError("--truncate-dim: docjax index has fixed it; leave it out")
-    if flags.max_bad_fraction:
-        raise UserError(
-            "--max-bad-fraction: docjax index has read the documents; leave it out"
-        )
+    reading = _of_documents(flags)
+    reading.pop("encoding", None)  # of the queries
+    options.check_not_given(reading, "docjax index has read the documents")
 
 
-def _queries(path: str) -> dict[str, str]:
+def _of_documents(flags: argparse.Namespace) -> dict[str, Any]:
+    """How the documents are read: --query-column is a column of the queries."""
+    reading = options.reading(flags)
+    reading.pop("query", None)
+    return reading
+
+
+def _queries(flags: argparse.Namespace) -> dict[str, str]:
     """The text of each query by its id."""
     from docjax.data.records import full_text
     from docjax.retrieval import trec
     from docjax.retrieval.beir import read_queries
 
-    queries = trec.checked(read_queries(path), path)
+    path = flags.queries
+    found = read_queries(path, flags.encoding, flags.query_column)
+    queries = trec.checked(found, path)
     return {query.id: full_text(query) for query in queries}
 
 

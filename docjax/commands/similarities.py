@@ -1,6 +1,6 @@
 """`docjax similarities`: how similar several documents, their sections and segments are.
 
-Reads documents as JSON lines or a .tsv table, and writes into --output
+Reads documents (docs/files.md), and writes into --output
 `similarities.json` (the cosines of all documents, of all sections and of all segments,
 with their texts) and a heat map of each as PNG, with its numbers as CSV. Where a
 model's own segments are too long for a reader, segments are shorter passages, and
@@ -20,11 +20,9 @@ EXAMPLE = "docjax similarities runs/demo papers.jsonl --output maps"
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", help="a run, an exported folder or a hub name")
-    parser.add_argument(
-        "documents", help="JSON lines or a .tsv table, also .gz, .xz, .zst, or -"
-    )
+    parser.add_argument("documents", help=f"{options.FILES}, or -")
     parser.add_argument("--output", required=True, metavar="DIR")
-    options.add(parser, "allow", "max-bad-fraction")
+    options.add(parser, "allow", *options.READING)
 
 
 def run(flags: argparse.Namespace) -> None:
@@ -32,7 +30,7 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.explain import similarity_maps
     from docjax.retrieval.beir import read_documents
 
-    documents = list(read_documents(flags.documents, flags.max_bad_fraction))
+    documents = list(read_documents(flags.documents, **options.reading(flags)))
     similarities = docjax.load(flags.model, allow=flags.allow).similarities(documents)
     try:
         maps = similarity_maps.write(Path(flags.output), similarities)

@@ -5,6 +5,7 @@ documents as docjax does; docjax itself calls this file from `documents.py`. A d
 is anything with a title and sections.
 """
 
+import re
 from collections.abc import Mapping
 from numbers import Integral
 from typing import Any, NamedTuple
@@ -96,9 +97,7 @@ def _sections(record: Mapping, place: str) -> tuple[Section, ...]:
     if record.get("sections") is None:
         words = text(record, "text", place, required=True)
         title = text(record, "title", place)
-        if title.strip() and f"{words}\n".startswith(f"{title}\n"):
-            words = words[len(title) :].lstrip()  # else the title would be read twice
-        return (Section("", words),)
+        return (Section("", _without_title(words, title)),)
     if record.get("text"):
         detail = "both 'text' and 'sections': give only one of them"
         raise BadRecord(place, "wrong type", detail)
@@ -107,6 +106,17 @@ def _sections(record: Mapping, place: str) -> tuple[Section, ...]:
         for number, section in enumerate(items(record, "sections", place))
     )
     return sections or (Section("", ""),)
+
+
+def _without_title(words: str, title: str) -> str:
+    """The text without a first line that is the title, which would be read twice; blank
+    space may differ."""
+    parts = title.split()
+    if not parts or not words.lstrip().startswith(parts[0]):
+        return words
+    line = r"\s*" + r"\s+".join(map(re.escape, parts)) + r"[^\S\r\n]*(?:[\r\n]\s*|$)"
+    match = re.match(line, words)
+    return words[match.end() :] if match else words
 
 
 def _section(record: Any, place: str) -> Section:

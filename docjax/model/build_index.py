@@ -2,14 +2,15 @@
 
 import functools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from docjax.data.documents import to_line
-from docjax.data.sources.jsonl import check_again, stamp
+from docjax.data.sources.files import stamp
+from docjax.data.sources.lines import check_again
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.encode_file import encode_file
@@ -19,7 +20,7 @@ from docjax.retrieval import index_files as index
 from docjax.retrieval.beir import read_documents
 from docjax.storage import atomic, json_file, line_starts, lock
 from docjax.storage.arrays import growing_array
-from docjax.storage.shards import beside
+from docjax.storage.vector_files import beside
 
 AT_ONCE = 1 << 14  # vectors that are read at once
 
@@ -33,16 +34,17 @@ def build_index(
     words: str = "docjax",
     kind: str | None = None,
     graph: bool = False,
-    max_bad_fraction: float = 0.0,
+    reading: Mapping[str, Any] | None = None,
     **shared: Any,
 ) -> dict[str, Any] | None:
-    """Writes the index of JSON lines into the folder `output`; returns the counts.
+    """Writes the index of documents into the folder `output`; returns the counts.
 
     After a kill the same call continues. Of several processes, the last one to finish
     its shards writes the rest and returns the counts; the others return None.
 
     Args:
       passages: also keeps the vectors of the documents' segments.
+      reading: keywords of the source `files`.
       words, kind: as `bm25.preset` takes, and a name of `codes.KINDS`; None: no codes.
       graph: also makes a graph of neighbours (`docjax.retrieval.hnsw`).
       shared: `processes` and `process` of `encode_file`.
@@ -62,9 +64,9 @@ def build_index(
         "model": model.fingerprint(),
     }
     _check_made(output, facts)
-    corpus = _Corpus(path, max_bad_fraction)
+    corpus = _Corpus(path, reading or {})
     vectors = output / index.VECTORS
-    shared |= {"max_bad_fraction": max_bad_fraction, "passages": passages}
+    shared |= {"reading": reading, "passages": passages}
     counts = encode_file(model, path, vectors, check=trec.checked, **shared)
     if counts is not None:
         facts |= {"contents": json_file.read(beside(vectors, "json"))["contents"]}
@@ -77,11 +79,11 @@ def build_index(
 class _Corpus:
     """The documents of files, which can be read again."""
 
-    def __init__(self, path: str, max_bad_fraction: float):
+    def __init__(self, path: str, reading: Mapping[str, Any]):
         check_again(path)
         self._path, self._before = path, stamp(path)
         told = Counter()  # `encode_file` has told of bad documents
-        self.documents = functools.partial(read_documents, path, max_bad_fraction, told)
+        self.documents = functools.partial(read_documents, path, report=told, **reading)
 
     def check(self, expected: int, *counts: int) -> None:
         """Raises UserError if the files have changed, or a reading found more or less."""

@@ -6,20 +6,24 @@ import hashlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from docjax.data.documents import parts, warn_of_bad
-from docjax.data.sources.jsonl import check_again, stamp
+from docjax.data.counted import warn_of_bad
+from docjax.data.documents import parts
+from docjax.data.sources.files import stamp
+from docjax.data.sources.lines import check_again
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.progress.bars import bar
 from docjax.retrieval import finite
 from docjax.retrieval.beir import read_documents
-from docjax.storage.shards import PASSAGES, SIZES, VECTORS, Shards, beside, rows_and_ids
+from docjax.storage import vector_files
+from docjax.storage.shards import PASSAGES, SIZES, VECTORS, Shards
+from docjax.storage.vector_files import appending, beside
 from docjax.types import Document, Encoded
 
 DOCUMENTS, CHARACTERS = 4096, 1 << 22  # a shard ends at either number
@@ -31,15 +35,16 @@ def encode_file(
     path: str,
     output: Path,
     *,
-    max_bad_fraction: float = 0.0,
+    reading: Mapping[str, Any] | None = None,
     passages: bool = False,
     check: Check | None = None,
     processes: int = 1,
     process: int = 0,
 ) -> dict[str, Any] | None:
-    """Writes the vectors of a file's documents to `Shards`; returns the counts.
+    """Writes the vectors of a file's documents to `Shards`; returns the counts. The
+    suffix of `output` says the format (`docjax.storage.vector_files`).
 
-    `passages` writes the vectors of the segments too. `check(documents, path)` yields
+    `reading` are keywords of the source `files`. `passages` writes the vectors of the segments too. `check(documents, path)` yields
     the documents, or raises for a bad one. After a kill the same call continues.
     Process k of n writes shards k, k + n, ... The last process to finish joins the
     shards and returns the counts; every other process returns None.
@@ -50,22 +55,34 @@ def encode_file(
         cannot be written.
     """
     _check_process(process, processes)
+    vector_files.check(output)
     check_again(path)
+    before = stamp(path)
     model.cut.frame  # noqa: B018, raises for a prompt that leaves no room
-    fingerprint = functools.partial(_fingerprint, path, max_bad_fraction, passages)
+    fingerprint = functools.partial(_fingerprint, path, reading or {}, passages)
     files = Shards(output, model.fingerprint(), fingerprint, passages)
     with _written(output):
         with files.locked():
             counts = files.complete()
             if counts is not None:
                 return counts
-            plan = files.plan(lambda: survey(path, max_bad_fraction, check))
+            plan = files.plan(lambda: survey(path, reading or {}, check))
         # The survey has told of bad documents.
-        documents = read_documents(path, max_bad_fraction, Counter())
+        documents = read_documents(path, report=Counter(), **(reading or {}))
         encode = functools.partial(_encoded, model, passages)
         _encode_shards(encode, documents, files, plan["documents"], processes, process)
+        _check_same(path, before, files.folder)
         with files.locked():
             return files.complete() or files.join(plan)
+
+
+def _check_same(path: str, before: list[tuple], folder: Path) -> None:
+    """Raises UserError if the input has changed since `before`."""
+    if stamp(path) != before:
+        raise UserError(
+            f"{path} changed while it was encoded: wait until it is written, delete "
+            f"{folder} and run the same command again"
+        )
 
 
 def _check_process(process: int, processes: int) -> None:
@@ -78,20 +95,23 @@ def _check_process(process: int, processes: int) -> None:
 
 
 def _fingerprint(
-    path: str, max_bad_fraction: float, passages: bool, content: bool
+    path: str, reading: Mapping[str, Any], passages: bool, content: bool
 ) -> str:
     """A sha256 of the input: of the file's content, or of its size and time."""
-    facts = [stamp(path, content), max_bad_fraction, passages, DOCUMENTS, CHARACTERS]
+    others = dict(reading)
+    most = others.pop("max_bad_fraction", 0.0)
+    facts = [stamp(path, content), most, passages, DOCUMENTS, CHARACTERS]
+    facts += [others] if others else []
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
 def survey(
-    path: str, max_bad_fraction: float, check: Check | None = None
+    path: str, reading: Mapping[str, Any], check: Check | None = None
 ) -> dict[str, Any]:
     """The number of `documents` in each shard, and of documents `left_out` by reason.
     It finds every mistake in the input before hours of encoding."""
     report: Counter = Counter()
-    documents = read_documents(path, max_bad_fraction, report)
+    documents = read_documents(path, report=report, **reading)
     documents = check(documents, path) if check else documents
     sizes = []
     with bar("check", unit="document") as checked:
@@ -142,7 +162,7 @@ def _encode_shards(
 
 
 def write_array(encoded: Iterable[Encoded], output: Path) -> None:
-    """Writes OUT and OUT.ids.jsonl. Raises UserError if OUT is there already."""
+    """Writes OUT and its ids. Raises UserError if OUT is there already."""
     if output.exists():
         raise UserError(
             f"{output} is there already: name another --output, or delete it"
@@ -151,7 +171,7 @@ def write_array(encoded: Iterable[Encoded], output: Path) -> None:
     first = next(encoded)
     with _written(output):
         output.parent.mkdir(parents=True, exist_ok=True)
-        with rows_and_ids(output, len(first.vector)) as append:
+        with appending(output, len(first.vector)) as append:
             for each in itertools.chain([first], encoded):
                 append(each.vector[None], [each.id])
             beside(output, "json").unlink(missing_ok=True)  # of an earlier array

@@ -7,17 +7,18 @@ import dataclasses
 import functools
 import logging
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from docjax.data import splits
 from docjax.data.pairs import read_pairs
-from docjax.data.sources.jsonl import check_again, jsonl
+from docjax.data.sources.lines import check_again
 from docjax.errors import UserError
 from docjax.model.document_model import DocumentModel
 from docjax.model.task_data import FileData, Source
 from docjax.parts import named, outside
+from docjax.retrieval.beir import read_documents
 from docjax.tasks import catalogue
 from docjax.tasks.runner import scores
 from docjax.types import Task
@@ -33,7 +34,7 @@ def evaluate_model(
     data: str | None = None,
     *,
     allow: str | Sequence[str] = (),
-    max_bad_fraction: float = 0.0,
+    reading: Mapping[str, Any] | None = None,
     documents: str | None = None,
     output: Path | None = None,
     **keywords: Any,
@@ -42,10 +43,11 @@ def evaluate_model(
 
     Args:
       task: a name of `docjax evaluate --task`, or the dotted name of a task class.
-      data: what the task reads: JSON lines, a folder with a retrieval collection, or a
+      data: what the task reads: documents, a folder with a retrieval collection, or a
         table of pairs.
       allow: prefixes of dotted names outside of docjax whose code is trusted.
-      documents: the JSON lines with the documents of the pairs; None takes the only
+      reading: keywords of the source `files`, which reads documents.
+      documents: the file with the documents of the pairs; None takes the only
         file of JSON lines beside the table.
       output: the folder of what the task keeps, such as TREC runs; None: nothing.
       keywords: keyword arguments of the task.
@@ -53,8 +55,10 @@ def evaluate_model(
     Raises:
       UserError: for bad data, and for data that does not fit the task.
     """
-    built = build(task, data, allow, max_bad_fraction, **keywords)
-    source = _source(built, data, documents, max_bad_fraction)
+    reading = reading or {}
+    most = reading.get("max_bad_fraction", 0.0)
+    built = build(task, data, allow, most, **keywords)
+    source = _source(built, data, documents, reading)
     files = FileData(model, source, folder=output)
     built.check(files, "test")
     return scores({name_of(built): built}, files, "test")
@@ -88,7 +92,7 @@ def name_of(task: Task | type[Task]) -> str:
 
 
 def _source(
-    task: Task, data: str | None, documents: str | None, max_bad_fraction: float
+    task: Task, data: str | None, documents: str | None, reading: Mapping[str, Any]
 ) -> Source:
     """The documents that a task reads, beside a collection of its own."""
     if data is None or task.reads == "collection":
@@ -97,7 +101,7 @@ def _source(
         read_pairs(Path(data))  # reports a mistake in the table first
         data = documents or _beside(Path(data))
     check_again(data)
-    source = functools.partial(jsonl, data, max_bad_fraction)
+    source = functools.partial(read_documents, data, **reading)
     if task.reads == "labels":
         return _with_splits(source)
     if task.reads != "texts":

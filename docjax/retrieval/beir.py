@@ -1,13 +1,13 @@
 """A retrieval collection in a folder, in BEIR's layout or with the files of TREC.
 
-corpus.jsonl, queries.jsonl   documents
-corpus.tsv, queries.tsv       documents like MS MARCO's (`docjax/data/sources/tsv.py`)
+corpus.jsonl, queries.jsonl   documents; also .tsv (MS MARCO's), .csv, .json, .parquet,
+                              .arrow and .xlsx (`docjax/data/sources/files.py`)
 queries.txt                   TREC topics (`docjax/data/sources/topics.py`)
 qrels/SPLIT.tsv               query-id, corpus-id, score; may begin with a header
 qrels/SPLIT.qrels             TREC's: query-id, 0, corpus-id, score
 folds.json                    optional: groups of queries (`docjax/retrieval/folds.py`)
 
-All but the last also as .gz, .xz or .zst.
+All but the last also as .gz, .xz, .zst or .bz2.
 """
 
 import dataclasses
@@ -16,20 +16,21 @@ from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from docjax.data.documents import MEND, BadDocument, NoDocuments, decode
+from docjax.data.counted import MEND
+from docjax.data.documents import BadDocument, NoDocuments, decode
+from docjax.data.formats import stem
 from docjax.data.records import full_text
-from docjax.data.sources.jsonl import jsonl
+from docjax.data.sources import files as files_lib
 from docjax.data.sources.lines import open_lines
 from docjax.data.sources.topics import topics
-from docjax.data.sources.tsv import tsv
+from docjax.data.streams import PACKED
 from docjax.errors import UserError
 from docjax.retrieval import folds as folds_lib
 from docjax.types import Document, Qrels, Reader
 
-COMPRESSED = ("", ".gz", ".xz", ".zst")
-TABLES = {".tsv": tsv}  # readers by suffix; all other files are JSON lines
-OF_QUERIES = TABLES | {".txt": topics}
-KINDS = {"corpus": (".jsonl", ".tsv"), "queries": (".jsonl", ".tsv", ".txt")}
+TABLES = (".jsonl", ".tsv", ".csv", ".json", ".parquet", ".arrow", ".xlsx")
+TOPICS = ".txt"
+KINDS = {"corpus": TABLES, "queries": (*TABLES, TOPICS)}
 QRELS = (".qrels", ".tsv")
 FOLDS = "folds.json"
 Judgement = tuple[str, str, str, int]  # place, query, document, grade
@@ -111,8 +112,7 @@ class BeirFolder:
         files: dict[str, Path] = {}
         listed = sorted((self.folder / "qrels").glob("*"))
         for file in (file for file in listed if _kind(file) in QRELS):
-            split = file.name.removesuffix(file.suffix if _is_packed(file) else "")
-            split = split.removesuffix(_kind(file))
+            split = stem(file).stem
             if split in files:
                 raise UserError(
                     f"{file.parent}: {files[split].name} and {file.name} judge the "
@@ -131,7 +131,9 @@ class BeirFolder:
 
     def _file(self, name: str) -> Path:
         self._check_folder()
-        names = [name + kind + packed for kind in KINDS[name] for packed in COMPRESSED]
+        names = [
+            name + kind + packed for kind in KINDS[name] for packed in ("", *PACKED)
+        ]
         existing = [file for file in map(self.folder.joinpath, names) if file.is_file()]
         if len(existing) != 1:
             raise UserError(
@@ -143,21 +145,27 @@ class BeirFolder:
 
 
 def read_documents(
-    path: str, max_bad_fraction: float = 0.0, report: Counter | None = None
+    path: str, max_bad_fraction: float = 0.0, report: Counter | None = None, **reading
 ) -> Iterator[Document]:
-    """The documents of the files that `path` matches: JSON lines, or tables (.tsv).
-    Raises UserError as `jsonl` or `tsv`."""
-    try:
-        yield from TABLES.get(_kind(Path(path)), jsonl)(path, max_bad_fraction, report)
-    except NoDocuments as error:
-        raise NoDocuments(f"{path}: {error}") from None
+    """The documents of the files that `path` matches, or of a folder; `reading` are
+    keywords of `docjax.data.sources.files.files`, which also says what it raises."""
+    counting = {"max_bad_fraction": max_bad_fraction, "report": report}
+    return files_lib.files(path, **counting, **reading)
 
 
-def read_queries(path: str) -> Iterator[Document]:
-    """The queries of the files that `path` matches: also TREC topics (.txt). Raises
-    UserError as `jsonl`, `tsv` or `topics`; no bad query is left out."""
+def read_queries(
+    path: str, encoding: str | None = None, text: str | None = None
+) -> Iterator[Document]:
+    """The queries of the files that `path` matches: also TREC topics (.txt).
+
+    encoding, text: as keywords of `files`. Raises UserError as `files` or `topics`; no
+    bad query is left out.
+    """
     try:
-        yield from OF_QUERIES.get(_kind(Path(path)), jsonl)(path)
+        if _kind(Path(path)) == TOPICS:
+            yield from topics(path)
+        else:
+            yield from files_lib.queries(path, encoding, text)
     except NoDocuments:
         raise UserError(f"{path}: no queries; add one or more") from None
     except BadDocument as error:
@@ -197,8 +205,4 @@ def _judgement(text: str, place: str, is_trec: bool, may_be_header: bool) -> Jud
 
 def _kind(file: Path) -> str:
     """The suffix that says what a file holds."""
-    return Path(file.stem).suffix if _is_packed(file) else file.suffix
-
-
-def _is_packed(file: Path) -> bool:
-    return file.suffix in COMPRESSED[1:]
+    return stem(file).suffix.lower()

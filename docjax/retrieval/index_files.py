@@ -22,6 +22,13 @@ FACTS, VECTORS, CODES, STEPS = "index.json", "vectors.npy", "codes.npy", "steps.
 GRAPH, WORDS, DOCUMENTS = "graph.usearch", "words", "documents.jsonl"
 
 
+def is_index(folder: Path) -> bool:
+    """Whether a folder holds an index, perhaps unfinished, and not a corpus."""
+    return (
+        folder.is_dir() and any(folder.glob(f"{VECTORS}*")) | (folder / FACTS).exists()
+    )
+
+
 def read_facts(folder: Path) -> dict[str, Any]:
     """What an index was made of. Raises UserError if it was not finished."""
     if not (folder / FACTS).exists():

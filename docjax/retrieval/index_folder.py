@@ -24,7 +24,8 @@ from docjax.retrieval.nearest import Best, Nearest
 from docjax.retrieval.systems import QueryVectors
 from docjax.storage.arrays import mapped
 from docjax.storage.line_starts import Lines
-from docjax.storage.shards import PASSAGES, SIZES, beside
+from docjax.storage.shards import PASSAGES, SIZES
+from docjax.storage.vector_files import beside
 from docjax.types import Document, Run
 
 

@@ -62,7 +62,7 @@ def demo_without_source(argv: list[str]) -> tuple[list[str], str]:
     told = (
         f"no documents are given, so this is {name}:demo, the system at the size of two "
         "cores on the docstrings of installed Python packages; the published run: "
-        f"python -m docjax.main --config={name} --config.source.path=FILE.jsonl"
+        f"python -m docjax.main --config={name} --config.source.path=FILE"
     )
     return [f"{each}:demo" if FLAG.match(each) else each for each in argv], told
 

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from docjax.data.corpus import Corpus
 from docjax.data.documents import check_names
 from docjax.data.records import full_text
 from docjax.data.seen import Seen
+from docjax.data.sources.lines import check_again
+from docjax.data.streams import shown
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.units import Whole
 from docjax.errors import UserError
@@ -51,8 +54,10 @@ def documents(part: Part) -> Iterator[Document]:
     """The documents that a source yields.
 
     Raises:
-      UserError: for anything else that it yields, and for an error that it raises.
+      UserError: for anything else that it yields, for an error that it raises, and for
+        a stream.
     """
+    check_again(str(part.keywords.get("path")))  # training reads several times
     place, is_ours = f"source {part.fn}", part.fn.startswith("docjax.")
     with (
         errors_named(part.allow, place),
@@ -98,10 +103,30 @@ def _with_test(documents: Callable[[], Iterator[Document]]) -> Iterator[Document
 
 
 def trained_on(config: RunConfig) -> Iterator[Document]:
-    """The documents that training reads; a transductive run reads all."""
+    """The documents that training reads; a transductive run reads all. Raises UserError
+    at the end if there is none."""
+    counts: Counter = Counter()
     for document in source(config)():
+        counts[document.split] += 1
         if config.transductive or document.split in (config.splits.train, None):
             yield document
+    check_trained(config, counts)
+
+
+def check_trained(config: RunConfig, counts: Counter[str | None]) -> None:
+    """Raises UserError if no document trains; `counts` are the documents by split."""
+    if config.transductive or counts[config.splits.train] or counts[None]:
+        return
+    there = ", ".join(f"{shown(split)} ({count})" for split, count in counts.items())
+    field = "--config.holdout"
+    whole = """='{"fn": "docjax.data.splits.holdout", "of": SPLIT}'"""
+    mend = f"divide one with {field + '.of' if config.holdout else field + whole}"
+    if config.holdout and not config.holdout.fn.startswith("docjax."):
+        mend = f"let {config.holdout.fn} leave documents to train on"
+    raise UserError(
+        f"no document is in the split {config.splits.train}; the splits are {there}: "
+        f"set --config.splits.train, or {mend}"
+    )
 
 
 def rows_trained_on(config: RunConfig, corpus: Corpus) -> Int[np.ndarray, " b"]:

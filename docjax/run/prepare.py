@@ -162,17 +162,7 @@ def _check_splits(prepared: Prepared) -> None:
     """Warns of splits without a name in the config, whose documents a transductive run
     trains on all the same. Raises UserError if there are no documents to train on."""
     config, sizes = prepared.config, Counter(prepared.corpus.splits)
-    if not len(prepared.trained_on):
-        there = ", ".join(f"{split!r} ({count})" for split, count in sizes.items())
-        field = "--config.holdout"
-        whole = """='{"fn": "docjax.data.splits.holdout", "of": SPLIT}'"""
-        mend = f"divide one with {field + '.of' if config.holdout else field + whole}"
-        if config.holdout and not config.holdout.fn.startswith("docjax."):
-            mend = f"let {config.holdout.fn} leave documents to train on"
-        raise UserError(
-            f"no document is in the split {config.splits.train!r}, but in {there}: set "
-            f"--config.splits.train, or {mend}"
-        )
+    corpora.check_trained(config, sizes)
     known = {None, *dataclasses.asdict(config.splits).values()}
     for split, count in sizes.items():
         if split not in known:

@@ -11,7 +11,7 @@ from docjax.data import lexicons as lexicons_lib
 from docjax.data import units
 from docjax.data.corpus import Corpus
 from docjax.data.records import full_text
-from docjax.data.sources.jsonl import jsonl
+from docjax.data.sources.files import files
 from docjax.data.tokenizer import Tokenizer, load_tokenizer
 from docjax.data.word_tokenizer import CLEANINGS, split, word_tokenizer
 from docjax.errors import UserError
@@ -122,7 +122,7 @@ def _kinds(
 
 def _rewritten(text: str, path: str) -> list[str]:
     """The rewritten text of `text` in the file, if there is one."""
-    return [full_text(document) for document in jsonl(path) if document.id == text][:1]
+    return [full_text(document) for document in files(path) if document.id == text][:1]
 
 
 def all_words(

@@ -1,7 +1,7 @@
 """Vectors of a large input on disk: shards that survive a kill, joined at the end.
 
-    OUT                .npy, float32 [documents, width], in the order of the input
-    OUT.ids.jsonl      {"id": ...}, one line per row
+    OUT                the vectors of the documents in the order of the input, and their
+                       ids; the suffix says the format (`vector_files.py`)
     OUT.passages.npy   if asked for: the vectors of all segments, float32 [_, width]
     OUT.sizes.npy      and the number of segments of each document, int32
     OUT.json           the fingerprints of model and input, and the counts
@@ -21,15 +21,16 @@ import os
 import shutil
 import socket
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from docjax.errors import UserError
-from docjax.storage import atomic, json_file, lock, manifest
+from docjax.storage import atomic, json_file, lock, manifest, vector_files
 from docjax.storage.arrays import growing_array, mapped
+from docjax.storage.vector_files import appending, beside
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +82,7 @@ class Shards:
                 "of its input; name another --output, or delete it"
             )
         self._check(facts, self.output)
-        if not self._whole(facts["counts"]):
+        if not self._whole(facts["counts"], facts.get("size")):
             logger.warning("%s is not as written and is made again", self.output)
             return None
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -150,7 +151,7 @@ class Shards:
         width = first[VECTORS].shape[1]
         with (
             _passages(self.output, width, PASSAGES in first) as append_passages,
-            rows_and_ids(self.output, width) as append,
+            appending(self.output, width) as append,
         ):
             for number in numbers:
                 arrays, seal = self._good(number)
@@ -160,25 +161,27 @@ class Shards:
             counted = {"width": width, **counts, "left_out": plan["left_out"]}
             facts = {name: plan[name] for name in MADE_FROM} | {"counts": counted}
             _write(self.facts, json.dumps(facts).encode())
+        if self.output.suffix != ".npy":  # whose rows are counted
+            facts |= {"size": self.output.stat().st_size}
+            _write(self.facts, json.dumps(facts).encode())
         shutil.rmtree(self.folder, ignore_errors=True)  # others may await the lock
         return counted
 
-    def _whole(self, counts: dict[str, Any]) -> bool:
-        """Whether the output has all its rows, ids and passages."""
+    def _whole(self, counts: dict[str, Any], size: int | None) -> bool:
+        """Whether the output has all its rows, ids and passages; `size` is that of the
+        output as it was written; None if its writer was killed just then."""
         documents, width = counts["documents"], counts["width"]
+        if not vector_files.is_whole(self.output, documents, width, size):
+            return False
+        if not self._passages:
+            return True
         try:
-            with open(beside(self.output, "ids.jsonl"), "rb") as lines:
-                ids = sum(1 for _ in lines)
-            shapes = {self.output: (documents, width)}
-            if self._passages:
-                sizes = beside(self.output, f"{SIZES}.npy")
-                total = int(mapped(sizes).sum(dtype=np.int64))
-                passages = beside(self.output, f"{PASSAGES}.npy")
-                shapes |= {sizes: (documents,), passages: (total, width)}
-            whole = all(mapped(file).shape == shapes[file] for file in shapes)
+            sizes = mapped(beside(self.output, f"{SIZES}.npy"))
+            passages = mapped(beside(self.output, f"{PASSAGES}.npy"))
+            total = int(sizes.sum(dtype=np.int64))
         except (OSError, EOFError, ValueError):
             return False
-        return whole and ids == documents
+        return sizes.shape == (documents,) and passages.shape == (total, width)
 
     def _good(self, number: int) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         shard = self.read(number)
@@ -212,30 +215,6 @@ class Shards:
 
 
 @contextlib.contextmanager
-def rows_and_ids(
-    output: Path, width: int
-) -> Iterator[Callable[[np.ndarray, Iterable[str]], None]]:
-    """Yields the function that appends rows to OUT, and their ids to OUT.ids.jsonl.
-
-    Both files appear at the end, or neither does.
-    """
-    ids = beside(output, "ids.jsonl")
-    with (
-        atomic.partial(output) as partial,
-        atomic.partial(ids) as partial_ids,
-        growing_array(partial, np.float32, (width,)) as append,
-        open(partial_ids, "w", encoding="utf-8") as lines,
-    ):
-
-        def append_with_ids(vectors: np.ndarray, names: Iterable[str]) -> None:
-            append(vectors)
-            records = ({"id": name} for name in names)
-            lines.writelines(json.dumps(record) + "\n" for record in records)
-
-        yield append_with_ids
-
-
-@contextlib.contextmanager
 def _passages(
     output: Path, width: int, wanted: bool
 ) -> Iterator[Callable[[Mapping[str, np.ndarray]], None]]:
@@ -255,11 +234,6 @@ def _passages(
             add_sizes(arrays[SIZES])
 
         yield append
-
-
-def beside(output: Path, end: str) -> Path:
-    """The path OUTPUT.END, beside the output."""
-    return output.with_name(f"{output.name}.{end}")
 
 
 def _write(path: Path, raw: bytes) -> None:

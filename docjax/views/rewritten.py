@@ -15,7 +15,8 @@ from numpy.random import Generator
 
 from docjax.data.corpus import DOCUMENTS_AT_ONCE, Corpus, fingerprint
 from docjax.data.records import full_text
-from docjax.data.sources.jsonl import files, jsonl
+from docjax.data.sources.files import files as read
+from docjax.data.sources.lines import files
 from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import Whole
 from docjax.errors import UserError
@@ -108,7 +109,7 @@ class Rewritten(WordViews):
     ) -> "Found":
         self.files()
         limit = corpus.summary()["longest"]
-        texts = functools.partial(jsonl, path=self.path)
+        texts = functools.partial(read, path=self.path)
         folder = corpus.folder.with_name("rewritten")
         known = fingerprint(texts, Whole(), tokenizer, limit)
         rewritten = Corpus.build(folder, texts(), Whole(), tokenizer, limit, known)

@@ -39,6 +39,15 @@ def test_numbers_are_printed_as_json(files, minilm, capsys):
     assert [one["title"] for one in found["documents"]] == ["a.txt", "News"]
 
 
+def test_a_page_of_html_is_compared_with_markdown(files, tmp_path, minilm, capsys):
+    (tmp_path / "a.html").write_text(f"<h1>News</h1><script>x</script><p>{RIVER}</p>")
+    (tmp_path / "b.md").write_text(f"# News\n\n{RIVER}\n")
+    assert run(minilm, "a.html", "b.md") == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["similarity"] == pytest.approx(1, abs=1e-5)
+    assert [one["title"] for one in found["documents"]] == ["News", "News"]
+
+
 def test_a_page_is_written_and_standard_input_is_read(
     files, minilm, capsys, monkeypatch
 ):
@@ -55,16 +64,20 @@ def test_a_page_is_written_and_standard_input_is_read(
     "a, b, message",
     [
         ("-", "-", "both standard input"),
-        ("none.txt", "b.json", "none.txt: cannot be read (No such file"),
+        ("none.txt", "b.json", "none.txt: no such file"),
         ("a.txt", "bad.json", "bad.json: bad JSON"),
         ("a.txt", "empty.txt", "empty text"),
-        ("a.txt", "latin.txt", "invalid UTF-8"),
+        ("a.txt", "latin.txt", "can be read as cp1252"),
+        ("a.txt", "two.csv", "two.csv holds several documents: give a file with one"),
+        ("a.txt", "none.csv", "none.csv holds no document"),
     ],
 )
 def test_mistakes_are_one_line(files, tmp_path, capsys, a, b, message):
     (tmp_path / "bad.json").write_text('{"text": ')
     (tmp_path / "empty.txt").write_text(" ")
     (tmp_path / "latin.txt").write_bytes(b"caf\xe9")
+    (tmp_path / "two.csv").write_text("text\na\nb\n")
+    (tmp_path / "none.csv").write_text("text\n")
     assert run("no-model", a, b) == 2
     out, err = capsys.readouterr()
     assert not out and message in err and err.count("\n") == 1

@@ -5,16 +5,15 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from docjax.data.documents import (
-    BadDocument,
-    from_text,
-    parse,
-    parse_line,
-    read,
-)
+from docjax.data.counted import read
+from docjax.data.documents import BadDocument, decode, from_text, json_value, parse
 from docjax.data.records import full_text
 from docjax.errors import UserError
 from docjax.types import Document, Section
+
+
+def parse_line(line, place):
+    return parse(json_value(decode(line, place), place), place)
 
 
 def test_a_flat_record_is_a_document_of_one_section():
@@ -187,12 +186,6 @@ def test_a_bad_document_may_have_any_name(caplog):
 def test_more_bad_documents_than_the_fraction_raise_with_counts():
     with pytest.raises(UserError, match=r"2 of 4 .* \(2 bad JSON\).*0\.4.*line 1"):
         list(read(lines(b"{", *good(2), b"}"), parse_line, 0.4))
-
-
-@pytest.mark.parametrize("line", [b'[{"id": "a",', b' [{"id": "a", "text": "b"}]'])
-def test_the_error_of_a_list_of_documents_says_how_to_mend_it(line):
-    with pytest.raises(UserError, match="a line of its own: jq -c '.*' FILE$"):
-        list(read(lines(line), parse_line))
 
 
 def test_no_document_at_all_is_an_empty_corpus():

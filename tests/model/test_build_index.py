@@ -307,7 +307,7 @@ def test_a_corpus_that_changes_while_the_index_is_finished_is_told(
 
 
 def test_readings_of_other_numbers_of_documents_are_told(corpus):
-    given = building._Corpus(str(corpus), 0.0)
+    given = building._Corpus(str(corpus), {})
     given.check(COUNT, COUNT, COUNT)
     with pytest.raises(UserError, match="made: 59 documents in place of 60; run the s"):
         given.check(COUNT, COUNT, COUNT - 1)
@@ -547,6 +547,8 @@ def test_vectors_that_are_not_finite_are_refused(model, corpus, tmp_path, monkey
 def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path):
     there = "--output", tmp_path / "index"
     (tmp_path / "file").write_text("")
+    stopped = tmp_path / "stopped"
+    (stopped / "vectors.npy.shards").mkdir(parents=True)
     queries = ("--queries", corpus, "--run", tmp_path / "o.trec")
     fused = (*queries, "--system", "fused")
     for arguments, message in (
@@ -565,16 +567,19 @@ def test_mistakes_are_one_line(capsys, tiny, corpus, tmp_path):
             ("search", tiny, corpus, *queries, "--weight", "0"),
             "--weight needs an index",
         ),
-        (("search", tiny, tmp_path, *queries), "is no index, or docjax index was sto"),
-        (("search", tiny, tmp_path, *fused, "--weight", 2), "--weight 2.0 is not"),
-        (("search", tiny, tmp_path, *fused, "--scale", "x"), "none of min-max, raw"),
         (
-            ("search", tiny, tmp_path, *queries, "--weight", 0.5, "--system", "rrf"),
+            ("search", tiny, stopped, *queries),
+            "is no index, or docjax index",
+        ),
+        (("search", tiny, stopped, *fused, "--weight", 2), "--weight 2.0 is not"),
+        (("search", tiny, stopped, *fused, "--scale", "x"), "none of min-max, raw"),
+        (
+            ("search", tiny, stopped, *queries, "--weight", 0.5, "--system", "rrf"),
             "--weight does nothing to --system rrf: leave it out",
         ),
-        (("search", tiny, tmp_path, *queries, "--truncate-dim", 8), "leave it out"),
+        (("search", tiny, stopped, *queries, "--truncate-dim", 8), "leave it out"),
         (
-            ("search", tiny, tmp_path, *queries, "--max-bad-fraction", 0.5),
+            ("search", tiny, stopped, *queries, "--max-bad-fraction", 0.5),
             "--max-bad-fraction: docjax index has read the documents; leave it out",
         ),
     ):

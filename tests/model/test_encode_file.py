@@ -3,6 +3,7 @@
 The file is also the program that is killed.
 """
 
+import csv
 import dataclasses
 import fcntl
 import io
@@ -17,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet
 import pytest
 
 import docjax
@@ -294,7 +296,7 @@ def test_an_input_that_changes_on_the_way_is_noticed(
         return found
 
     monkeypatch.setattr(encode, "survey", changed)
-    with pytest.raises(UserError, match="made of other documents"):
+    with pytest.raises(UserError, match=r"copy\.jsonl changed while it was encoded"):
         encode.encode_file(model, str(copy), tmp_path / "out.npy")
     assert not (tmp_path / "out.npy").exists()
 
@@ -451,3 +453,82 @@ def main(mode: str, folder: str, corpus: str, *outputs: str) -> None:
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
+
+
+def read_back(output: Path) -> tuple[list[str], np.ndarray]:
+    """The ids and the vectors in a file."""
+    if output.suffix == ".npz":
+        arrays = np.load(output, allow_pickle=False)
+        return arrays["ids"].tolist(), arrays["vectors"]
+    if output.suffix == ".parquet":
+        table = pyarrow.parquet.read_table(output).to_pydict()
+        return table["id"], np.array(table["vector"], np.float32)
+    if output.suffix == ".csv":
+        with open(output, encoding="utf-8", newline="") as stream:
+            _, *lines = csv.reader(stream)
+        return [line[0] for line in lines], np.array(
+            [line[1:] for line in lines], np.float32
+        )
+    lines = [json.loads(line) for line in output.read_text("utf-8").splitlines()]
+    return [l["id"] for l in lines], np.array([l["vector"] for l in lines], np.float32)
+
+
+@pytest.mark.parametrize("suffix", [".npz", ".csv", ".parquet", ".jsonl"])
+def test_the_output_follows_its_suffix(
+    capsys, tiny, corpus, expected, tmp_path, monkeypatch, suffix
+):
+    monkeypatch.setattr(encode, "DOCUMENTS", SHARD)
+    output = tmp_path / f"out{suffix}"
+    code, out, _ = run(capsys, tiny, corpus, "--output", output)
+    names, vectors = read_back(output)
+    assert code == 0 and names == [f"d{i}" for i in range(COUNT)]
+    np.testing.assert_array_equal(vectors, np.load(io.BytesIO(expected[0])))
+    assert {path.name for path in tmp_path.iterdir()} == {
+        *(output.name, f"{output.name}.json"),
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(encode, "_encode_shards", None)
+        assert run(capsys, tiny, corpus, "--output", output)[:2] == (0, out)
+    output.write_bytes(output.read_bytes()[:-9])
+    assert run(capsys, tiny, corpus, "--output", output)[:2] == (0, out)
+    assert read_back(output)[0] == names
+
+
+@pytest.mark.parametrize("name", ["out.txt", "out", "out.npy.gz"])
+def test_an_output_of_another_suffix_is_refused(capsys, tmp_path, name):
+    code, _, err = run(capsys, "no-model", "no.jsonl", "--output", tmp_path / name)
+    assert code == 2 and "give one of .npy, .npz, .csv, .parquet, .jsonl" in err
+
+
+def test_flags_name_the_columns_and_the_encoding(capsys, tiny, tmp_path):
+    path = tmp_path / "news.csv"
+    path.write_bytes("key;kop;tekst\nk1;Größe;Die Größe\n".encode("cp1252"))
+    output = tmp_path / "out.jsonl"
+    code, _, err = run(capsys, tiny, path, "--output", output)
+    assert code == 2 and "the columns are 'key', 'kop', 'tekst'" in err
+    flags = ("--text-column", "tekst", "--id-column", "key", "--title-column", "kop")
+    code, _, err = run(capsys, tiny, path, "--output", output, *flags)
+    assert code == 2 and "--encoding cp1252" in err and err.count("\n") == 1
+    code, *_ = run(
+        capsys, tiny, path, "--output", output, *flags, "--encoding", "cp1252"
+    )
+    assert code == 0 and read_back(output)[0] == ["k1"]
+    expected = docjax.load(tiny).encode([{"title": "Größe", "text": "Die Größe"}])
+    np.testing.assert_allclose(read_back(output)[1], expected, atol=1e-5)
+    other = run(capsys, tiny, path, "--output", output, *flags, "--encoding", "cp1250")
+    assert other[0] == 2 and "of other documents" in other[2]
+
+
+def test_an_input_that_grows_while_it_is_encoded_is_named(
+    model, corpus, tmp_path, monkeypatch
+):
+    path = tmp_path / "corpus.jsonl"
+    path.write_bytes(corpus.read_bytes())
+
+    def grow(*_):
+        with path.open("a") as more:
+            more.write('{"id": "more", "text": "river"}\n')
+
+    monkeypatch.setattr(encode, "_encode_shards", grow)
+    with pytest.raises(UserError, match=r"corpus\.jsonl changed while it was encoded"):
+        encode.encode_file(model, str(path), tmp_path / "out.npy")

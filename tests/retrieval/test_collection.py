@@ -277,6 +277,17 @@ def test_tables_are_read_as_well(folder):
         read(folder)
 
 
+def test_a_collection_may_be_csv_and_json(folder):
+    for name in ("corpus", "queries"):
+        (folder / f"{name}.jsonl").unlink()
+    (folder / "corpus.csv").write_text("pid,passage\na,text of a\nb,text of b\n")
+    queries = [{"qid": "q", "query": "first"}, {"qid": "r", "query": "second"}]
+    (folder / "queries.json").write_text(json.dumps(queries))
+    found = read(folder)
+    assert found.queries == {"q": "first", "r": "second"}
+    assert [one.id for one in found.documents(0.0)] == ["a", "b"]
+
+
 def test_files_of_trec_are_read_compressed(folder):
     (folder / "queries.jsonl").unlink()
     topic = "<top>\n<num> Number: q\n<title> text of q\n<desc> x\n</top>\n"

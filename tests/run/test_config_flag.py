@@ -22,7 +22,7 @@ def test_a_config_without_documents_is_its_demo(given, expected):
     flags, told = demo_without_source(["main", *given])
     assert flags == ["main", *expected]
     assert "no documents are given" in told and "\n" not in told
-    assert "--config.source.path=FILE.jsonl" in told  # of the published run
+    assert "--config.source.path=FILE" in told  # of the published run
 
 
 @pytest.mark.parametrize(

@@ -431,7 +431,7 @@ def test_a_corpus_without_training_documents_says_where_they_are(tmp_path):
     rows = [{"id": str(i), "text": SENTENCE, "split": "unlabeled"} for i in range(3)]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     error = (
-        r"no document is in the split 'train', but in 'unlabeled' \(3\): "
+        r"no document is in the split train; the splits are unlabeled \(3\): "
         "set --config.splits.train, or divide one with --config.holdout='{.*}'$"
     )
     with pytest.raises(UserError, match=error):
@@ -442,6 +442,11 @@ def test_a_corpus_without_training_documents_says_where_they_are(tmp_path):
         prepare(divided, tmp_path / "run")
     divided.holdout.of = "unlabeled"
     assert len(prepare(divided, tmp_path / "divided").trained_on) == 2
+
+
+def test_a_stream_cannot_train(tmp_path):
+    with pytest.raises(UserError, match="-: a stream can be read only once"):
+        prepare(config("-"), tmp_path / "run")
 
 
 def test_vectors_of_words_without_width_are_refused(tmp_path):

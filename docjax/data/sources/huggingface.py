@@ -1,24 +1,17 @@
 """Documents from Hugging Face `datasets`, which is not installed by default."""
 
+import dataclasses
+import functools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from docjax.data import documents
-from docjax.data.sources import folder
+from docjax.data import counted, saved_dataset
+from docjax.data.sources import files
+from docjax.data.tables import class_names
 from docjax.errors import UserError, library
-from docjax.storage import digest
 from docjax.types import Document
-
-# The reader of a local file, by its suffix.
-READERS = {
-    ".csv": "csv",
-    ".json": "json",
-    ".jsonl": "json",
-    ".parquet": "parquet",
-    ".txt": "text",
-}
 
 
 def huggingface(
@@ -34,8 +27,8 @@ def huggingface(
     """The rows of a dataset; ids are "SPLIT/NUMBER".
 
     Args:
-      path: a folder that `save_to_disk` wrote, a file (CSV, JSON, Parquet, text; all
-        of it is one split), or a name on the hub.
+      path: a folder that `save_to_disk` wrote, a file of a table (all of it is one
+        split), or a name on the hub.
       split: one or several; the documents of a slice such as "train[:10%]" are in
         the split "train".
       text, label, title: names of columns; None: no such column. Class numbers of a
@@ -44,52 +37,59 @@ def huggingface(
 
     Raises:
       UserError: if `datasets` is not installed, or the dataset, a split or a column is
-        not there; and what `documents.read` raises.
+        not there; and what `counted.read` raises.
     """
     splits = [split] if isinstance(split, str) else split
     _check_one(path, splits)
+    if Path(path).is_file():
+        asked = dict(text=text, label=label or "", title=title or "")
+        asked |= dict.fromkeys(("id", "split", "query", "links"), "")
+        whole = files.files(path, **asked, **_counting(max_bad_fraction, report))
+        return _in_split(whole, splits[0])
     tables = {part: _table(path, part, revision) for part in splits}
     names = {"text": text, "label": label, "title": title}
     names = {key: name for key, name in names.items() if name is not None}
     for part, table in tables.items():
-        documents.check_columns(names, table.column_names, f"{path}, split {part}")
+        counted.check_columns(names, table.column_names, f"{path}, split {part}")
     features = next(iter(tables.values())).features
-    classes = getattr(features[label], "names", None) if label else None
-
-    def label_of(value: Any) -> Any:
-        if not classes or value is None:
-            return value
-        return classes[value] if value >= 0 else None
-
-    options = path, max_bad_fraction, report
-    return documents.read_tables(tables, names, label_of, *options)
+    named = class_names(features)
+    label_of = functools.partial(named, label)
+    counting = _counting(max_bad_fraction, report)
+    return counted.read_tables(tables, names, label_of, path, **counting)
 
 
 def stamp(path: str, content: bool = False, **keywords) -> list[Any]:
     """Changes when local files change; a dataset on the hub changes by `revision`."""
-    if Path(path).is_file():
-        return [*digest.stamp(Path(path), content)]
-    return folder.stamp(path, content)
+    return files.stamp(path, content) if Path(path).exists() else []
+
+
+def _counting(max_bad_fraction: float, report: Counter | None) -> dict[str, Any]:
+    return {"max_bad_fraction": max_bad_fraction, "report": report}
+
+
+def _in_split(whole: Iterator[Document], split: str) -> Iterator[Document]:
+    """The documents of one table, with ids "SPLIT/NUMBER"."""
+    for each in whole:
+        name = f"{split}/{int(each.id) - 1}"
+        yield dataclasses.replace(each, id=name, split=split.partition("[")[0])
 
 
 def _table(path: str, split: str, revision: str | None) -> Any:
     """One split, as a `datasets.Dataset`."""
+    if saved_dataset.is_saved(path):
+        found = saved_dataset.load(path)
+        table = found.get(split, found.get(""))
+        if table is None:
+            raise UserError(
+                f"dataset {path!r}, split {split!r}: no such split; the splits are "
+                f"{', '.join(found)}"
+            )
+        return table
     datasets = library("datasets", "the source huggingface", "huggingface")
-    file = Path(path)
     try:
-        if file.is_file():
-            if file.suffix not in READERS:
-                raise UserError(f"{path}: not a file of {', '.join(READERS)}")
-            kind, files = READERS[file.suffix], {split: str(file)}
-            return datasets.load_dataset(kind, data_files=files, split=split)
-        if (file / "dataset_dict.json").exists() or (file / "state.json").exists():
-            table = datasets.load_from_disk(path)
-            return table[split] if isinstance(table, dict) else table
         return datasets.load_dataset(path, split=split, revision=revision)
-    except UserError:
-        raise
-    except (KeyError, ValueError, OSError, datasets.exceptions.DatasetsError) as error:
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+    except Exception as error:  # noqa: BLE001 of any of its readers
+        reason = saved_dataset.cause(error)
         raise UserError(f"dataset {path!r}, split {split!r}: {reason}") from None
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
-from docjax.data import documents
+from docjax.data import counted, documents
 from docjax.errors import UserError, library
 from docjax.types import Document
 
@@ -26,13 +26,13 @@ def ir_datasets(
 
     Raises:
       UserError: if the library is missing, does not know the name or cannot read the
-        files, and what `documents.read` raises.
+        files, and what `counted.read` raises.
     """
     numbered = (
         (f"{name}, document {number}", each)
         for number, each in enumerate(rows_of(load(name).docs_iter, name), start=1)
     )
-    return documents.read(numbered, _parsed, max_bad_fraction, report)
+    return counted.read(numbered, _parsed, max_bad_fraction, report)
 
 
 def stamp(name: str, content: bool = False, **keywords) -> list[tuple]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow_datasets as library
 
-from docjax.data import documents
+from docjax.data import counted
 from docjax.errors import UserError
 from docjax.types import Document
 
@@ -38,14 +38,14 @@ def tfds(  # noqa: PLR0913 the fields of a config
 
     Raises:
       UserError: if the dataset, its split or a feature is not there, or its files are
-        not ArrayRecord; and what `documents.read` raises.
+        not ArrayRecord; and what `counted.read` raises.
     """
     builder = _builder(path, data_dir, download)
     _check(builder, path)
     names = {"text": text, "label": label, "title": title}
     names = {key: name for key, name in names.items() if name is not None}
     features = builder.info.features
-    documents.check_columns(names, features, f"dataset {builder.name!r}")
+    counted.check_columns(names, features, f"dataset {builder.name!r}")
     classes = getattr(features[label], "names", None) if label else None
 
     def label_of(value: Any) -> str | None:
@@ -59,7 +59,7 @@ def tfds(  # noqa: PLR0913 the fields of a config
     splits = [split] if isinstance(split, str) else split
     tables = {part: _table(builder, part) for part in splits}
     options = builder.name, max_bad_fraction, report
-    return documents.read_tables(tables, names, label_of, *options)
+    return counted.read_tables(tables, names, label_of, *options)
 
 
 def stamp(

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from docjax.data import documents
+from docjax.data import counted, documents
 from docjax.data.sources.lines import files, open_lines
 from docjax.errors import UserError
 from docjax.types import Document
@@ -21,8 +21,8 @@ def topics(
     path: str, max_bad_fraction: float = 0.0, report: Counter | None = None
 ) -> Iterator[Document]:
     """The topics of the files that `path` matches, one document each, without bodies.
-    Raises UserError for a file without topics, and what `documents.read` raises."""
-    return documents.read(_found(path), _parsed, max_bad_fraction, report)
+    Raises UserError for a file without topics, and what `counted.read` raises."""
+    return counted.read(_found(path), _parsed, max_bad_fraction, report)
 
 
 def _found(path: str) -> Iterator[tuple[str, re.Match]]:

@@ -9,13 +9,12 @@ import itertools
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from docjax.data.documents import by_reason
+from docjax.data.counted import by_reason
 from docjax.data.records import full_text
 from docjax.data.sentences import sentences
-from docjax.data.sources import jsonl as jsonl_lib
-from docjax.data.sources.jsonl import jsonl
+from docjax.data.sources import files
 from docjax.errors import UserError
 from docjax.types import Document, Section
 
@@ -40,7 +39,7 @@ HATNOTE = re.compile(
     r"In this \S+ name|This is an? \S+ name|The native form of this|Please)\b|"
     r"\^|.*\bredirects? here\b"
 )
-stamp = jsonl_lib.stamp
+stamp = files.stamp
 
 
 def wikir(
@@ -52,7 +51,7 @@ def wikir(
     max_bad_fraction: float = 0.0,
     report: Counter | None = None,
 ) -> Iterator[Document]:
-    """The articles of JSON lines as documents without title and first sentence.
+    """The articles of files as documents without title and first sentence.
 
     Args:
       query: the query of a document: its "title" or its first "sentence". The document
@@ -64,12 +63,29 @@ def wikir(
       report: counts what is left out, by reason; without it the log gets the counts.
 
     Raises:
-      UserError: for another kind of query, and what `documents.read` raises.
+      UserError: for another kind of query, and what `counted.read` raises.
     """
+    counting = {"max_bad_fraction": max_bad_fraction, "report": report}
+    articles = files.files(path, **counting)
+    options = query_words, least_words, document_words, report
+    yield from with_queries(articles, query, *options, path)
+
+
+def with_queries(
+    articles: Iterable[Document],
+    query: str,
+    query_words: int,
+    least_words: int,
+    document_words: int | None,
+    report: Counter | None,
+    place: str,
+) -> Iterator[Document]:
+    """Articles as documents with a query each; the keywords are those of `wikir`, and
+    `place` names the articles in the log."""
     if query not in QUERIES:
         raise UserError(f"query {query!r} is none of {', '.join(QUERIES)}")
     counts: Counter = Counter()
-    for article in jsonl(path, max_bad_fraction, report):
+    for article in articles:
         sentence = first_sentence(article)
         text = article.title if query == "title" else sentence
         words = (text or "").split()[:query_words]
@@ -87,7 +103,7 @@ def wikir(
     if report is not None:
         report.update(counts)
     elif counts:
-        logger.warning("%s: left out %s", path, by_reason(counts))
+        logger.warning("%s: left out %s", place, by_reason(counts))
 
 
 def first_sentence(article: Document) -> str | None:

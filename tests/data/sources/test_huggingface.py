@@ -69,8 +69,8 @@ def test_a_column_or_split_that_is_not_there_is_named(folder):
 
 def test_a_file_of_another_kind_is_refused(folder):
     (folder / "a.pdf").write_bytes(b"x")
-    with pytest.raises(UserError, match=r"a\.pdf: not a file of \.csv"):
-        huggingface(str(folder / "a.pdf"), split="train")
+    with pytest.raises(UserError, match=r"a\.pdf is no PDF file"):
+        list(huggingface(str(folder / "a.pdf"), split="train"))
 
 
 def test_one_table_is_not_read_as_two_splits(folder):
@@ -104,3 +104,29 @@ def test_the_stamp_of_contents_changes_with_them_alone(folder, path):
     assert stamp(path, content=True) == before
     file.write_text("y")
     assert stamp(path, content=True) != before
+
+
+def test_the_cause_of_a_table_that_cannot_be_read_is_told(folder):
+    (folder / "tables").mkdir()
+    (folder / "tables/train.csv").write_bytes("text,label\nGröße,1\n".encode("latin-1"))
+    with pytest.raises(UserError, match="generating the dataset: .*(?i:utf.?8)"):
+        list(huggingface(str(folder / "tables"), split="train"))
+
+
+def test_splits_and_gaps_of_a_saved_dataset_are_named(folder):
+    with pytest.raises(UserError, match="no such split; the splits are train, test"):
+        huggingface(str(folder / "saved"), split="validation")
+    table = datasets.Dataset.from_dict({"text": ["a", None], "label": [1.0, None]})
+    table.save_to_disk(folder / "gaps")
+    with pytest.raises(UserError, match="example 1: empty text: the text is a gap"):
+        list(huggingface(str(folder / "gaps"), split="train"))
+
+
+def test_a_local_table_keeps_na_and_null_as_texts_and_gaps_as_no_label(folder):
+    (folder / "na.csv").write_text("text,label\na,x\nNA,\nnull,z\n")
+    found = list(huggingface(str(folder / "na.csv"), split="train"))
+    assert [(d.id, d.sections[0].text, d.label) for d in found] == [
+        ("train/0", "a", "x"),
+        ("train/1", "NA", None),
+        ("train/2", "null", "z"),
+    ]

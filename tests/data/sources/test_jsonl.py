@@ -92,9 +92,10 @@ def test_a_missing_file_is_named():
         jsonl("nowhere.jsonl")
 
 
-def test_a_folder_is_refused_with_the_mend(tmp_path):
-    with pytest.raises(UserError, match=r"a folder; name its files"):
-        jsonl(str(tmp_path))
+def test_a_folder_of_tables_is_refused_with_the_mend(tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(RAW)
+    with pytest.raises(UserError, match=r"is a folder of tables \(a.jsonl\): name a"):
+        texts(tmp_path)
 
 
 def test_the_stamp_changes_with_the_file(tmp_path):
