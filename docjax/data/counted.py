@@ -56,8 +56,8 @@ def read(
                     raise BadDocument(place, "duplicate id", detail)
             except BadDocument as error:
                 if max_bad_fraction <= 0:
-                    error = with_encodings(error)
-                    detail = error.detail + MEND
+                    told = with_encodings(error)
+                    detail = error.detail + MEND if told is error else told.detail
                     raise BadDocument(error.place, error.reason, detail) from None
                 counts[error.reason] += 1
                 first = first or error
