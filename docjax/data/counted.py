@@ -54,8 +54,8 @@ def read(
                 check_names(document, place, ids)
             except BadDocument as error:
                 if max_bad_fraction <= 0:
-                    error = with_encodings(error)
-                    detail = error.detail + MEND
+                    told = with_encodings(error)
+                    detail = error.detail + MEND if told is error else told.detail
                     raise BadDocument(error.place, error.reason, detail) from None
                 counts[error.reason] += 1
                 first = first or error

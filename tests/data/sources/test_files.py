@@ -69,6 +69,14 @@ def test_a_wrong_file_is_one_line_with_the_reason(tmp_path, form):
     assert message in str(error.value) and "\n" not in str(error.value)
 
 
+def test_an_encoding_is_mended_by_its_name_alone(tmp_path):
+    path = forms.write(tmp_path, "a.csv", forms.csv().encode("cp1252"))
+    with pytest.raises(
+        UserError, match="--encoding cp1252, or source.encoding of a run$"
+    ):
+        list(files(str(path)))
+
+
 def test_a_folder_of_texts_of_several_kinds_is_read(tmp_path):
     for name, content in {
         "train/rivers/a.txt": "The river.",
