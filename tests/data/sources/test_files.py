@@ -211,8 +211,8 @@ def test_a_pattern_reads_files_of_several_forms_and_numbers_all_rows(tmp_path):
 def test_the_log_says_once_what_is_read_as_what(tmp_path, caplog):
     names = ["Key", "Headline", "body", "class"]
     path = forms.write(tmp_path, "a.csv", forms.csv(";", names=names))
-    once.info.cache_clear()
-    with caplog.at_level(logging.INFO, "absl"):
+    once.say.cache_clear()
+    with caplog.at_level(logging.INFO, "docjax"):
         assert all(d.metadata.keys() == {"Key"} for d in files(str(path)))
         list(files(str(path)))
     (line,) = caplog.messages
@@ -224,7 +224,7 @@ def test_the_log_says_once_what_is_read_as_what(tmp_path, caplog):
 
 def test_plain_json_lines_need_no_word_in_the_log(tmp_path, caplog):
     path = forms.write(tmp_path, "a.jsonl", forms.lines())
-    with caplog.at_level(logging.INFO, "absl"):
+    with caplog.at_level(logging.INFO, "docjax"):
         list(files(str(path)))
     assert not caplog.messages
 
@@ -278,7 +278,7 @@ def test_a_column_that_the_user_names_replaces_docjaxs_own(tmp_path):
 
 def test_a_label_that_may_be_one_of_two_columns_is_none(tmp_path, caplog):
     path = forms.write(tmp_path, "a.csv", "text,category,class\na,b,c\n")
-    with caplog.at_level(logging.INFO, "absl"):
+    with caplog.at_level(logging.INFO, "docjax"):
         (found,) = files(str(path))
     assert found.label is None and found.metadata == {"category": "b", "class": "c"}
     assert "no label, 'category', 'class' may be it (--label-column" in caplog.text
