@@ -22,7 +22,7 @@ from docjax.model import compare as comparison
 from docjax.model import model_batch, sides
 from docjax.model.compare import Comparison, Similarities
 from docjax.model.encoding import Encoding
-from docjax.model.inputs import Item, as_document, check_list
+from docjax.model.inputs import Item, Items, as_document, check_whole, items_of
 from docjax.model.sides import Side
 from docjax.parts import outside
 from docjax.storage.arrays import digest
@@ -92,8 +92,7 @@ class DocumentModel(Encoding):
                 f"similarity {self.similarity_fn_name!r} is none of "
                 f"{', '.join(SIMILARITIES)}"
             )
-        if self.truncate_dim is not None and self.truncate_dim < 1:
-            raise UserError(f"truncate_dim {self.truncate_dim}: give at least 1")
+        check_whole("truncate_dim", self.truncate_dim)
         if self.truncate_dim is not None and self.parts > 1:
             raise UserError(
                 "truncate_dim: this model gives a document several vectors side by "
@@ -130,9 +129,7 @@ class DocumentModel(Encoding):
         check_same(params, self.params)
         return dataclasses.replace(self, params=params)
 
-    def batch(
-        self, documents: Sequence[Item], *, like: ModelBatch | None = None
-    ) -> ModelBatch:
+    def batch(self, documents: Items, *, like: ModelBatch | None = None) -> ModelBatch:
         """What `encode` reads of documents: the arrays that `apply` takes, of NumPy.
 
         `jax.jit` compiles `apply` for each combination of shapes, so that all axes but
@@ -148,23 +145,21 @@ class DocumentModel(Encoding):
           UserError: for a document without text, and for anything but a list with
             documents.
         """
-        check_list(documents)
         stats: dict[str, int] = {}
-        read = list(self.read(documents, stats))
+        read = list(self.read(items_of(documents), stats))
         self.warn(stats)
         limit, sparse = self.limits.segment_tokens, self.encoder.sparse
         return model_batch.of_documents(read, limit, self.graph, sparse, like)
 
     def batch_queries(
-        self, texts: Sequence[str], *, like: ModelBatch | None = None
+        self, texts: Items, *, like: ModelBatch | None = None
     ) -> ModelBatch:
         """What `encode_queries` reads of queries, as `batch` gives it.
 
         Raises:
           UserError: as `encode_queries`, and without queries.
         """
-        check_list(texts)
-        read = self.read_queries(texts)
+        read = self.read_queries(items_of(texts))
         return model_batch.of_queries(read, self.limits.segment_tokens, like)
 
     def apply(self, params: Any, batch: ModelBatch) -> Float[Array, "b d"]:
@@ -181,7 +176,7 @@ class DocumentModel(Encoding):
 
     def classify(
         self,
-        documents: Sequence[Item],
+        documents: Items,
         *,
         batch_size: int | None = None,
         show_progress_bar: bool = False,
@@ -196,10 +191,10 @@ class DocumentModel(Encoding):
                 "this model has no classes: train one with "
                 "--config=graph_roberta_classify, or train a classifier on its vectors"
             )
-        check_list(documents)
+        items = items_of(documents)
         whole = dataclasses.replace(self, truncate_dim=None)  # as the head was trained
         vectors = whole.encode(
-            documents, batch_size=batch_size, show_progress_bar=show_progress_bar
+            items, batch_size=batch_size, show_progress_bar=show_progress_bar
         )
         numbers = self.inference().predictions(self.params, vectors)
         return [self.labels[number] for number in numbers]
@@ -232,7 +227,7 @@ class DocumentModel(Encoding):
         comparison.check_pairs(read, comparison.PAIRS)
         return comparison.compare(self.inference(), self.params, *read)
 
-    def similarities(self, documents: Sequence[Item]) -> Similarities:
+    def similarities(self, documents: Items) -> Similarities:
         """The cosines of several documents, of all their sections and segments.
 
         Documents are cut as `compare` cuts them.
@@ -240,8 +235,7 @@ class DocumentModel(Encoding):
         Raises:
           UserError: for a document without text, and for too many segments.
         """
-        check_list(documents)
-        read = self.read_sides(documents)
+        read = self.read_sides(items_of(documents))
         comparison.check_all(read, comparison.PAIRS)
         return comparison.similarities(self.inference(), self.params, read)
 

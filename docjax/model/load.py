@@ -25,7 +25,7 @@ from docjax.errors import UserError
 from docjax.huggingface import configs, docjax_json, exported, files
 from docjax.huggingface import weights as huggingface
 from docjax.model.document_model import DocumentModel
-from docjax.model.inputs import as_document
+from docjax.model.inputs import as_document, check_whole
 from docjax.parts import named, outside
 from docjax.parts.homes import HOMES, OF_MODEL
 from docjax.storage import json_file
@@ -88,8 +88,7 @@ def _limited(
         model = dataclasses.replace(model, truncate_dim=truncate_dim)
     if segments is None:
         return model
-    if segments < 1:
-        raise UserError(f"segments {segments}: give at least 1")
+    check_whole("segments", segments)
     limits = model.limits._replace(inference_segments=segments)
     return dataclasses.replace(model, limits=limits)
 

@@ -16,7 +16,7 @@ from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import Cut, Whole
 from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
-from docjax.model.inputs import Item, as_document
+from docjax.model.inputs import Item, as_document, shown
 from docjax.types import Order, ReadLimits, SegmentCutter, Segments, UnitCutter
 
 TEXTS_AT_ONCE, CHARACTERS_AT_ONCE = 256, 1 << 21  # limits of one tokenizer call
@@ -52,10 +52,13 @@ class Reading:
 
     def prompt_of(self, prompt: str | None, name: str | None, otherwise: str) -> str:
         """`prompt`, else the prompt called `name`, else `otherwise`. Raises UserError for
-        an unknown name."""
+        an unknown name, and for a prompt that is no text."""
+        if prompt is not None and not isinstance(prompt, str):
+            kind = type(prompt).__name__
+            raise UserError(f"prompt {shown(prompt)} is a {kind}: give the words")
         if prompt is None and name is not None and name not in self.prompts:
             raise UserError(
-                f"prompt_name {name!r} is not one of the model's prompts: "
+                f"prompt_name {shown(name)} is not one of the model's prompts: "
                 f"{', '.join(self.prompts) or 'it has none'}; give the words as prompt"
             )
         if prompt is None:
@@ -81,11 +84,12 @@ class Reading:
         most = self.limits.query_segment
         cut = self._prompted(self.query_prompt if prompt is None else prompt)
         whole = dataclasses.replace(cut, units=Whole(), segments=OneEach())
-        queries = list(self._read(texts, whole))
+        items = [as_document(text, row, "query") for row, text in enumerate(texts)]
+        queries = list(self._read(items, whole))
         for text, query in zip(texts, queries, strict=True):
             if len(query) > 1 or len(query.tokens) > most:
                 raise UserError(
-                    f"query {text[:40]!r} has {len(query.tokens)} tokens, the model "
+                    f"query {shown(text)} has {len(query.tokens)} tokens, the model "
                     f"reads {most}: shorten it, or encode it as a document"
                 )
         empty = sum(not len(query.tokens) for query in queries)
