@@ -29,7 +29,7 @@ def build_index(
     output: Path,
     *,
     passages: bool = False,
-    words: str = "docjax",
+    words: str | None = "docjax",
     kind: str | None = None,
     graph: bool = False,
     max_bad_fraction: float = 0.0,
@@ -42,9 +42,10 @@ def build_index(
 
     Args:
       passages: also keeps the vectors of the documents' segments.
-      words, kind: as `bm25.preset` takes, and a name of `codes.KINDS`; None: no codes.
+      words, kind: as `bm25.preset` takes, and a name of `codes.KINDS`; None: without.
       graph: also makes a graph of neighbours (`docjax.retrieval.hnsw`).
-      shared: `processes` and `process` of `encode_file`.
+      shared: `processes` and `process` of `encode_file`, and its `check`, by default
+        that ids fit into a TREC run.
 
     Raises:
       UserError: as `encode_file`; if a library is missing; and for settings that do not
@@ -63,8 +64,9 @@ def build_index(
     _check_made(output, facts)
     corpus = _Corpus(path, max_bad_fraction)
     vectors = output / index.VECTORS
+    shared = {"check": trec.checked} | shared
     shared |= {"max_bad_fraction": max_bad_fraction, "passages": passages}
-    counts = encode_file(model, path, vectors, check=trec.checked, **shared)
+    counts = encode_file(model, path, vectors, **shared)
     if counts is not None:
         facts |= {"contents": json_file.read(beside(vectors, "json"))["contents"]}
         with lock.awaited(output / ".lock"):
@@ -94,10 +96,11 @@ class _Corpus:
 
 
 def _check_settings(
-    model: DocumentModel, words: str, kind: str | None, graph: bool
+    model: DocumentModel, words: str | None, kind: str | None, graph: bool
 ) -> None:
-    bm25.libraries()
-    bm25.preset(words)
+    if words is not None:
+        bm25.libraries()
+        bm25.preset(words)
     asked = f"--codes {kind}" if kind else "--graph"
     if (kind or graph) and model.parts > 1:
         raise UserError(
@@ -120,10 +123,13 @@ def _finish(output: Path, corpus: _Corpus, count: int, facts: dict[str, Any]) ->
     (output / index.FACTS).unlink(missing_ok=True)  # of files that are made again
     line_starts.write_starts(beside(output / index.VECTORS, "ids.jsonl"))
     line_starts.write(map(to_line, corpus.documents()), output / index.DOCUMENTS)
-    (output / index.WORDS).mkdir(exist_ok=True)
-    settings = bm25.preset(facts["words"])
-    by_words = bm25_files.write(corpus.documents(), settings, output / index.WORDS)
-    corpus.check(count, len(line_starts.Lines(output / index.DOCUMENTS)), by_words)
+    read = [len(line_starts.Lines(output / index.DOCUMENTS))]
+    if facts["words"] is not None:
+        (output / index.WORDS).mkdir(exist_ok=True)
+        settings = bm25.preset(facts["words"])
+        folder = output / index.WORDS
+        read.append(bm25_files.write(corpus.documents(), settings, folder))
+    corpus.check(count, *read)
     if facts["codes"]:
         _write_codes(output, facts["codes"])
     cosine = facts["similarity"] == "cosine"

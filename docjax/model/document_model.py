@@ -22,7 +22,9 @@ from docjax.model import compare as comparison
 from docjax.model import model_batch, sides
 from docjax.model.compare import Comparison, Similarities
 from docjax.model.encoding import Encoding
+from docjax.model.face import Face
 from docjax.model.inputs import Item, Items, as_document, check_whole, items_of
+from docjax.model.other_names import OtherNames, refuse_change
 from docjax.model.sides import Side
 from docjax.parts import outside
 from docjax.storage.arrays import digest
@@ -49,8 +51,8 @@ class Attention(NamedTuple):
     lengths: list[int]  # tokens of each segment
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class DocumentModel(Encoding):
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class DocumentModel(Encoding, Face, OtherNames):
     """An encoder with its parameters, its tokenizer and its way to cut documents.
 
     Attributes:
@@ -67,6 +69,7 @@ class DocumentModel(Encoding):
         `default_prompt_name`.
       include_prompt: False leaves the prompt and the tokens before it out of the mean
         of a segment's tokens, as INSTRUCTOR does.
+      source: the run, folder or name that the model was loaded from.
       order: puts the segments of a document in another order, before any is left out.
     """
 
@@ -85,6 +88,7 @@ class DocumentModel(Encoding):
     default_prompt_name: str | None = None
     include_prompt: bool = True
     order: Order | None = None
+    source: str | None = None
 
     def __post_init__(self) -> None:
         if self.similarity_fn_name not in SIMILARITIES:
@@ -127,7 +131,7 @@ class DocumentModel(Encoding):
           UserError: if a path or a shape is not that of the model's own parameters.
         """
         check_same(params, self.params)
-        return dataclasses.replace(self, params=params)
+        return dataclasses.replace(self, params=params, source=None)
 
     def batch(self, documents: Items, *, like: ModelBatch | None = None) -> ModelBatch:
         """What `encode` reads of documents: the arrays that `apply` takes, of NumPy.
@@ -199,20 +203,6 @@ class DocumentModel(Encoding):
         numbers = self.inference().predictions(self.params, vectors)
         return [self.labels[number] for number in numbers]
 
-    def similarity(
-        self, a: Float[np.ndarray, "... d"], b: Float[np.ndarray, "... f"]
-    ) -> Float[np.ndarray, "_ _"]:
-        """The similarity of each vector of `a` with each vector of `b`.
-
-        `similarity_fn_name` says which; the cosine of a zero vector is 0. Of a
-        document's several vectors the one that is most similar to a query counts.
-        """
-        a, b = np.atleast_2d(a), np.atleast_2d(b)
-        if self.parts > 1 and b.shape[1] == self.parts * a.shape[1]:
-            each = self.similarity(a, b.reshape(-1, a.shape[1]))
-            return each.reshape(len(a), len(b), self.parts).max(-1)
-        return a @ b.T if self.similarity_fn_name == "dot" else comparison.cosines(a, b)
-
     def compare(self, a: Item, b: Item) -> Comparison:
         """The cosines of two documents, of their sections and of their segments.
 
@@ -283,3 +273,6 @@ class DocumentModel(Encoding):
         facts += "" if self.truncate_dim is None else f" {self.truncate_dim}"
         facts += outside.code_of(*parts, self.encoder, self.order)
         return digest(facts, self.params)
+
+
+DocumentModel.__setattr__ = refuse_change  # type: ignore[method-assign, assignment]

@@ -83,6 +83,32 @@ def as_documents(items: Iterable[Any]) -> list[Document]:
     return [as_document(item, number) for number, item in enumerate(items)]
 
 
+def as_corpus(documents: Any) -> list[Document]:
+    """The documents of a table or a list, each with an id of its own.
+
+    Raises:
+      UserError: as `tables.records` and `as_document`; without documents; and for two
+        documents with one id.
+    """
+    is_dict = isinstance(documents, Mapping)
+    if tables.is_table(documents) or (
+        is_dict and documents and all(map(tables.is_table, documents.values()))
+    ):
+        documents = tables.records(documents)
+    read = as_documents(items_of(documents))
+    if not read:
+        raise UserError("there are no documents: give at least one")
+    numbers: dict[str, int] = {}
+    for number, document in enumerate(read):
+        first = numbers.setdefault(document.id, number)
+        if first != number:
+            raise UserError(
+                f"document {number} has the id {shown(document.id)} of document {first}: "
+                "give each an id of its own"
+            )
+    return read
+
+
 def described(value: Any) -> str:
     """A value that is no text, for an error: what it is, and how it becomes a text."""
     if tables.is_missing(value):
@@ -105,10 +131,10 @@ def shown(value: Any) -> str:
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
-def check_whole(name: str, value: Any) -> None:
-    """Raises UserError for an argument that is neither None nor a whole number of at
-    least 1."""
-    if value is None:
+def check_whole(name: str, value: Any, optional: bool = True) -> None:
+    """Raises UserError for an argument that is no whole number of at least 1; None is
+    refused too if it is not `optional`."""
+    if value is None and optional:
         return
     if isinstance(value, bool) or not isinstance(value, Integral):
         kind = type(value).__name__

@@ -72,6 +72,7 @@ def load(
     else:
         name = f"{str(path).partition('@')[0]}@{commit}" if commit else path
         model = load_transformer(name)
+    model = dataclasses.replace(model, source=str(path))
     model = _limited(model, truncate_dim, segments)
     return model if dtype is None else in_dtype(model, dtype)
 
