@@ -33,6 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         flags, unknown = parser.parse_known_args(argv)
         if unknown:
             flags.refuse(flags, unknown)
+        if unknown:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
         with errors_named(getattr(flags, "allow", ()), f"docjax {argv[0]}"):
             code = flags.run_command(flags) or 0
@@ -65,7 +66,7 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 
     A command may have `named_options(parser, words)`, which adds the options of a part
     that the words of the command name, and `refuse(flags, unknown)`, which raises
-    UserError for an option of another part.
+    UserError for an option of another part, and may take words off `unknown`.
     """
     parser = argparse.ArgumentParser(
         prog="docjax", description="Embeddings of long documents."

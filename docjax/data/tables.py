@@ -5,6 +5,7 @@ narwhals reads the first three; none of these libraries is imported here.
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import narwhals as nw
@@ -59,7 +60,7 @@ def records(table: Any) -> list[dict[str, Any]]:
         for name, feature in getattr(table, "features", {}).items()
         if hasattr(feature, "names")
     }
-    return [_record(row, classes) for row in _rows(table)]
+    return [record(row, classes) for row in _rows(table)]
 
 
 def column(values: Any) -> list[Any] | None:
@@ -104,7 +105,10 @@ def _rows(table: Any) -> list[dict[str, Any]]:
         raise UserError(f"the table cannot be read: {reason}") from None
 
 
-def _record(row: Mapping, classes: Mapping[str, list[str]]) -> dict[str, Any]:
+def record(
+    row: Mapping, classes: Mapping[str, list[str]] = MappingProxyType({})
+) -> dict[str, Any]:
+    """The record of one row; `classes`: the names of class numbers, by column."""
     found = {str(name): plain(value) for name, value in row.items()}
     for name in NUMBERED:
         value = found.get(name)

@@ -29,6 +29,10 @@ class Hit:
     section: str
     passage: str
 
+    def lines(self, query: str, width: int = WIDTH) -> list[str]:
+        """The lines of the passage around the words of a query, without the title."""
+        return excerpt(self.passage.removeprefix(self.title), query, width)
+
     @property
     def name(self) -> str:
         """The title in one line, or the first words of the passage without a title."""
@@ -36,8 +40,8 @@ class Hit:
 
     def __repr__(self) -> str:
         title = shortened(one_line(self.title) or "(no title)", 56)
-        head = f"{self.score:.3f}  {title}  ({shortened(self.id, 12)})"
-        lines = excerpt(self.passage, self.title, WIDTH - 2)
+        head = f"{self.score:.3f}  {title}  ({one_line(self.id)})"
+        lines = self.lines(self.title, WIDTH - 2)
         return "\n".join([head, *(f"  {line}" for line in lines)])
 
     def _repr_html_(self) -> str:
@@ -66,9 +70,7 @@ class Hits(list[Hit]):
             Markup(
                 "<tr><td>{:.3f}</td><td><b>{}</b><br><small>{}</small></td>"
                 "<td>{}</td></tr>"
-            ).format(
-                hit.score, hit.name, hit.id, " ".join(excerpt(hit.passage, self.query))
-            )
+            ).format(hit.score, hit.name, hit.id, " ".join(hit.lines(self.query)))
             for hit in self
         ]
         caption = Markup("<caption>{}</caption>").format(one_line(self.query))
@@ -129,4 +131,4 @@ def _stem(word: str) -> str:
 
 
 def _scored(hit: Hit) -> str:
-    return f"  {hit.score:.3f}  {shortened(hit.name, 56)}  ({shortened(hit.id, 12)})"
+    return f"  {hit.score:.3f}  {shortened(hit.name, 56)}  ({one_line(hit.id)})"

@@ -28,14 +28,17 @@ def as_list(items: Any) -> tuple[list, bool]:
     return items_of(items), False
 
 
-def items_of(items: Any) -> list:
-    """The items of a list or a column. Raises UserError for anything else."""
+def items_of(items: Any, what: str = "documents") -> list:
+    """The items of a list or a column. Raises UserError, which says `what` they should
+    be, for anything else."""
     kind = type(items).__name__
     if isinstance(items, Item):
-        raise UserError(f"a {kind} is no list of documents: put one document into [ ]")
+        raise UserError(
+            f"a {kind} is no list of {what}: put one {what.removesuffix('s')} into [ ]"
+        )
     if tables.is_table(items) or getattr(items, "ndim", 1) != 1:
         raise UserError(
-            f"a {kind} is no list of documents: of a table give one column, such as "
+            f"a {kind} is no list of {what}: of a table give one column, such as "
             "table['text'], or its rows as dicts (to a ColumnTransformer give the name "
             "of the column without [ ])"
         )
@@ -43,8 +46,12 @@ def items_of(items: Any) -> list:
         items, bytes | bytearray | PathLike | set | frozenset
     ):
         raise UserError(
-            f"the documents are {described(items)}: give a text, a dict, a Document or "
-            "a list of these"
+            f"the {what} are {described(items)}: give "
+            + (
+                "a text, a dict, a Document or a list of these"
+                if what == "documents"
+                else "a list"
+            )
         )
     listed = tables.column(items)
     return list(items) if listed is None else listed
