@@ -8,6 +8,7 @@ instant.
 import argparse
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -27,7 +28,7 @@ COMMANDS = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code."""
     argv = sys.argv[1:] if argv is None else list(argv)
-    code = 0
+    code, options = 0, ()
     try:
         parser = _parser(argv)
         flags, unknown = parser.parse_known_args(argv)
@@ -35,11 +36,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             flags.refuse(flags, unknown)
         if unknown:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        options = flags.options
         with errors_named(getattr(flags, "allow", ()), f"docjax {argv[0]}"):
             code = flags.run_command(flags) or 0
         sys.stdout.flush()
     except UserError as error:
-        print(f"docjax: {error}", file=sys.stderr)
+        print(f"docjax: {with_flags(str(error), options)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("docjax: stopped", file=sys.stderr)
@@ -91,8 +93,20 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         if argv[:1] == [name] and hasattr(command, "named_options"):
             command.named_options(subparser, argv[1:])
         refuse = getattr(command, "refuse", lambda *_: None)
-        subparser.set_defaults(run_command=command.run, refuse=refuse)
+        options = [name for a in subparser._actions for name in a.option_strings]
+        subparser.set_defaults(run_command=command.run, refuse=refuse, options=options)
     return parser
+
+
+def with_flags(error: str, options: Sequence[str]) -> str:
+    """The text of an error, in which the arguments of Python are the options of the
+    command, such as --truncate-dim for truncate_dim."""
+    for option in options:
+        name = option.removeprefix("--").replace("-", "_")
+        if option == f"--{name.replace('_', '-')}" and option not in error:
+            anywhere = rf"(?<![\w.'\"/-]){name}(?![\w.'\"/])"
+            error = re.sub(anywhere if "_" in name else rf"^{name}(?= )", option, error)
+    return error
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ from absl import flags, logging
 from ml_collections import ConfigDict, config_flags
 
 from docjax import config as config_lib
-from docjax.errors import UserError
+from docjax.errors import UserError, in_python
 from docjax.model.document_model import DocumentModel
 from docjax.model.inference import local_mesh
 from docjax.model.load import load
@@ -121,42 +121,40 @@ def train(
         docjax.train(table, init="sentence-transformers/all-MiniLM-L6-v2")
         docjax.train("graph_roberta:small", "runs/small")
 
-    `python -m docjax.main` with this config and workdir gives the same parameters (bit
-    for bit), metrics and report. A stopped run continues. Standard error has the
-    metrics of the steps, and what the run chose and kept. In the main thread SIGTERM
-    saves and stops the run.
+    `docjax train` with this config and workdir gives the same parameters (bit for bit),
+    metrics and report. A stopped run continues. Standard error has the metrics of the
+    steps, and what the run chose and kept. In the main thread SIGTERM saves and stops.
 
     Args:
       documents: a table of pandas, polars, pyarrow or datasets with a column text (and
         title, label, id, split, query, links if there are any), or a list of texts,
         dicts or Documents. In their place it may be the config.
       workdir: the run directory, which is made if needed. None: a folder in runs/, which
-        is printed; that of documents has a name of its own for each corpus and config,
-        so that the same call continues a stopped run.
+        is printed; its name depends on documents and config, so that the same call
+        continues a stopped run.
       config: a config, such as `docjax.config.load("graph_roberta", variant="small")`
         with your changes; or a shipped name or a config file's path. None:
         "graph_roberta:frozen" with `init`, and "graph_roberta:words" without.
       init: a Hugging Face name or folder or another run to start from.
-      allow: the packages outside of docjax whose parts the config may name, such as
-        ("mylab.",).
+      allow: packages outside of docjax that the config may name, such as ("mylab.",).
       callbacks: objects with one or more of the methods `begin`, `step`, `evaluation`
         and `end` (`docjax.types.OnBegin` and its neighbours). One that raises ends the
         run, which is saved.
       columns: `texts`, `labels` and `titles` in place of `documents`; None where a
-        document has no label or title. The run directory keeps a copy of documents.
+        document has none. The run directory keeps a copy.
 
     Raises:
-      UserError: for a mistake in the arguments, the config or the data, and for a part
-        or callback of yours that fails, explained in one line.
+      UserError: for a mistake in the arguments, the config, the data or your own part.
       docjax.training.loop.Stopped: after SIGTERM, when everything is saved.
       docjax.training.loop.NotFinite: if the loss or the gradient is not finite.
     """
-    made, run_directory = in_memory.given(documents, workdir, config, init, columns)
-    _use_cores(made)
-    with _choices_logged():
-        made_with = "docjax.train(config, workdir)"
-        run(made, run_directory, "train", made_with, allow, callbacks)
-        return load(run_directory, allow=allow)
+    with in_python():
+        made, folder = in_memory.given(documents, workdir, config, init, columns)
+        _use_cores(made)
+        with _choices_logged():
+            made_with = "docjax.train(config, workdir)"
+            run(made, folder, "train", made_with, allow, callbacks)
+            return load(folder, allow=allow)
 
 
 @contextlib.contextmanager

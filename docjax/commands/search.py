@@ -87,12 +87,15 @@ def run(flags: argparse.Namespace) -> None:
         flags.top = flags.top or SHOWN
         search_questions.run(flags)
         return
-    if not (flags.queries and flags.run):
+    if flags.queries is None and flags.run is None:
         raise UserError(
-            "no question: give one in quotes, such as "
-            f"docjax search {flags.model} {flags.corpus} 'football injuries', or "
-            "--interactive, or --queries FILE and --run OUT.trec"
+            "no question: give one in quotes, such as docjax search MODEL CORPUS "
+            "'football injuries', or --interactive, or --queries FILE and --run OUT.trec"
         )
+    if flags.run is None:
+        raise UserError("--queries needs --run OUT.trec too (or --run -)")
+    if flags.queries is None:
+        raise UserError("--run needs --queries FILE too; without --run give questions")
     flags.top = flags.top or TOP
     _run(flags)
 

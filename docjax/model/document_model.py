@@ -192,8 +192,8 @@ class DocumentModel(Encoding, Face, OtherNames):
         """
         if not self.encoder.classifies:
             raise UserError(
-                "this model has no classes: train one with "
-                "--config=graph_roberta_classify, or train a classifier on its vectors"
+                "this model has no classes: train one with docjax train "
+                "graph_roberta_classify, or train a classifier on its vectors"
             )
         items = items_of(documents)
         whole = dataclasses.replace(self, truncate_dim=None)  # as the head was trained

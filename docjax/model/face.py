@@ -18,6 +18,14 @@ from docjax.model.inputs import Item, Items, shown
 from docjax.types import ReadLimits
 
 
+class SearchIndex(Protocol):
+    """An index of documents: `docjax.retrieval.index_folder.Index`."""
+
+    def __len__(self) -> int: ...
+
+    def save(self, folder: str | Path) -> Path: ...
+
+
 class Face:
     """The part of `DocumentModel` for notebooks and for other libraries; its attributes
     are fields there."""
@@ -47,7 +55,7 @@ class Face:
         """
         return _later("docjax.model.asking", "ask")(self, queries, documents, top)
 
-    def index(self, documents: Any, passages: bool = True) -> Any:
+    def index(self, documents: Any, passages: bool = True) -> SearchIndex:
         """The documents' vectors and words for `search`; `.save(folder)` keeps them.
 
         Args:

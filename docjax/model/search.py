@@ -71,7 +71,7 @@ def search_index(
 def check_system(system: str) -> None:
     """Raises UserError for a system that no index has."""
     if system not in systems.NAMES:
-        raise UserError(f"--system {system} is none of {', '.join(systems.NAMES)}")
+        raise UserError(f"system {system} is none of {', '.join(systems.NAMES)}")
 
 
 def query_vectors(
