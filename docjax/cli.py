@@ -41,7 +41,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = flags.run_command(flags) or 0
         sys.stdout.flush()
     except UserError as error:
-        print(f"docjax: {with_flags(str(error), options)}", file=sys.stderr)
+        print(
+            f"docjax: {_in_one_line(with_flags(str(error), options))}", file=sys.stderr
+        )
         return 2
     except KeyboardInterrupt:
         print("docjax: stopped", file=sys.stderr)
@@ -52,10 +54,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         cause = disk_errors.cause(error)
         if cause is None:
             raise
-        _leave_output()
-        print(f"docjax: {cause.path or 'the output'}: {cause.line}", file=sys.stderr)
+        if cause.path is None:
+            _leave_output()
+        line = _in_one_line(f"{cause.path or 'the output'}: {cause.line}")
+        print(f"docjax: {line}", file=sys.stderr)
         return 2
     return code
+
+
+def _in_one_line(error: str) -> str:
+    """The text of an error; a line break or an escape in a user's name is written out."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in error)
 
 
 def _leave_output() -> None:

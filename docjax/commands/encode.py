@@ -48,6 +48,8 @@ def run(flags: argparse.Namespace) -> None:
     if once and (processes > 1 or flags.distributed):
         raise UserError("several processes cannot share a stream (-); name files")
     options.check_file("--output", flags.output)
+    if flags.output != "-":
+        options.check_other("--output", flags.output, INPUT=flags.input)
     if flags.distributed:
         join_cluster()
         processes, process = jax.process_count(), jax.process_index()

@@ -13,6 +13,8 @@ def check_name(repo_id: Any) -> None:
     from huggingface_hub.errors import HFValidationError
     from huggingface_hub.utils import validate_repo_id
 
+    if not isinstance(repo_id, str):
+        raise UserError(f"repo_id is a {type(repo_id).__name__}: give USER/NAME")
     try:
         validate_repo_id(repo_id)
     except HFValidationError as error:

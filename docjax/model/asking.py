@@ -17,7 +17,14 @@ from docjax.model import search
 from docjax.model.build_index import build_index
 from docjax.model.document_model import DocumentModel
 from docjax.model.hits import Hit, Hits
-from docjax.model.inputs import as_corpus, as_document, as_list, check_whole, shown
+from docjax.model.inputs import (
+    as_corpus,
+    as_document,
+    as_list,
+    check_path,
+    check_whole,
+    shown,
+)
 from docjax.retrieval import index_files, index_folder
 from docjax.retrieval.index_folder import Index
 
@@ -79,6 +86,7 @@ def ask(model: DocumentModel, queries: Any, documents: Any, top: int = 10) -> An
 
 def _check_folder(name: str | Path) -> None:
     """Raises UserError for the name of no folder."""
+    check_path("the folder of an index", name)
     if not Path(name).is_dir():
         what = "a file" if Path(name).exists() else "no folder"
         raise UserError(

@@ -17,7 +17,7 @@ from docjax.errors import UserError
 from docjax.model.cosines import cosines, unit
 from docjax.model.hits import one_line, shortened
 from docjax.model.inference import Inference
-from docjax.model.inputs import check_whole, shown
+from docjax.model.inputs import check_name, check_whole
 from docjax.model.sides import Side
 from docjax.types import Segments
 
@@ -75,8 +75,7 @@ class Comparison:
         Raises:
           UserError: for another kind, or a `top` below 1.
         """
-        if kind not in ("segments", "sections"):
-            raise UserError(f"kind {shown(kind)} is none of segments, sections")
+        check_name("kind", kind, ("segments", "sections"))
         check_whole("top", top, optional=False)
         return _page().link_records(self, kind, top)
 

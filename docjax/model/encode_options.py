@@ -13,9 +13,10 @@ from jaxtyping import Float
 
 from docjax.errors import UserError, library
 from docjax.model.cosines import unit
-from docjax.model.inputs import check_whole, shown
+from docjax.model.inputs import check_flag, check_name, check_whole, shown
 
 PRECISIONS = "float32", "int8", "uint8", "binary", "ubinary"
+FLAGS = "normalize_embeddings", "convert_to_numpy", "convert_to_tensor"
 FEW = 100  # vectors that are too few to choose the steps of 8-bit numbers by
 
 
@@ -55,11 +56,10 @@ def check(options: Options) -> None:
         raise UserError(
             f"encode has no argument {min(unknown)}: it has {names}, {others}"
         )
-    precision = given.get("precision", "float32")
-    if precision is not None and precision not in PRECISIONS:
-        raise UserError(
-            f"precision {shown(precision)} is none of {', '.join(PRECISIONS)}"
-        )
+    if given.get("precision") is not None:
+        check_name("precision", given["precision"], PRECISIONS)
+    for name in FLAGS:
+        check_flag(name, given.get(name))
     check_whole("truncate_dim", given.get("truncate_dim"))
     _check_refused(given)
     if given.get("convert_to_tensor") or not given.get("convert_to_numpy", True):
@@ -69,7 +69,7 @@ def check(options: Options) -> None:
 def _check_refused(given: dict[str, Any]) -> None:
     """Raises UserError for what JAX or docjax does in another way."""
     value = given.get("output_value", "sentence_embedding")
-    if value != "sentence_embedding":
+    if not isinstance(value, str) or value != "sentence_embedding":
         raise UserError(
             f"output_value {shown(value)}: docjax keeps no vectors of tokens; "
             "model.segment_vectors(documents) gives those of segments, and "

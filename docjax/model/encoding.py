@@ -19,7 +19,7 @@ from docjax.errors import UserError
 from docjax.model import encode_options, model_batch
 from docjax.model.encode_options import Options
 from docjax.model.inference import Inference, local_mesh
-from docjax.model.inputs import Item, Items, as_documents, as_list, items_of
+from docjax.model.inputs import Item, Items, as_documents, as_list, check_flag, items_of
 from docjax.model.reading import COUNTS, Reading
 from docjax.types import Arrays, Document, Encoded, GraphBuilder
 
@@ -86,6 +86,8 @@ class Encoding(Reading):
             and for an option that docjax has not.
         """
         encode_options.check(options)
+        check_flag("show_progress_bar", show_progress_bar)
+        check_flag("return_stats", return_stats)
         items, alone = as_list(documents)
         model, stats = self._cut_to(options.get("truncate_dim")), dict[str, int]()
         prompt = self.prompt_of(prompt, prompt_name, self.document_prompt)

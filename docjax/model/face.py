@@ -9,11 +9,12 @@ import importlib
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, overload
 
 from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
 from docjax.huggingface import hub
+from docjax.model.hits import Hits
 from docjax.model.inputs import Item, Items, shown
 from docjax.types import ReadLimits
 
@@ -35,7 +36,11 @@ class Face:
     limits: ReadLimits
     similarity_fn_name: str
 
-    def search(self, queries: Item | Items, documents: Any, top: int = 10) -> Any:
+    @overload
+    def search(self, queries: Item, documents: Any, top: int = 10) -> Hits: ...
+    @overload
+    def search(self, queries: Items, documents: Any, top: int = 10) -> list[Hits]: ...
+    def search(self, queries: Any, documents: Any, top: int = 10) -> Any:
         """The `top` documents that are nearest to each query, each with its best passage.
 
         Documents that are searched more than once are better indexed once: `index`.

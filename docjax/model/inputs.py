@@ -1,14 +1,17 @@
 """What users give to a model: texts, dicts and Documents, single or in a list."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from numbers import Integral
 from os import PathLike
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from docjax.data import documents as documents_lib
 from docjax.data import tables
 from docjax.errors import UserError
-from docjax.types import Document
+from docjax.types import Document, Section
 
 Item = str | Mapping | Document  # a dict as in a JSON-lines corpus
 Items = Iterable[Any]  # a list, an array of texts, or a column of a table
@@ -62,6 +65,7 @@ def as_document(item: Any, number: int, what: str = "document") -> Document:
     Raises UserError for an item without text; `what` says in the error what it is."""
     place = f"{what} {number}"
     if isinstance(item, Document):
+        _check_fields(item, place)
         documents_lib.check_text(item, place)
         return item
     item = tables.plain(item)
@@ -82,6 +86,28 @@ def as_document(item: Any, number: int, what: str = "document") -> Document:
     except documents_lib.BadDocument as error:
         detail = error.detail.replace("an object", "a dict")  # JSON's word
         raise documents_lib.BadDocument(place, error.reason, detail) from None
+
+
+def _check_fields(document: Document, place: str) -> None:
+    """Raises UserError for a Document whose fields have other types than they say."""
+    for name in ("id", "title"):
+        if not isinstance(getattr(document, name), str):
+            value = shown(getattr(document, name))
+            raise UserError(
+                f"{place}: the {name} of the Document is {value}: give a text"
+            )
+    sections = document.sections
+    are_texts = isinstance(sections, tuple | list) and all(
+        isinstance(each, Section)
+        and isinstance(each.heading, str)
+        and isinstance(each.text, str)
+        for each in sections
+    )
+    if not are_texts:
+        raise UserError(
+            f"{place}: the sections of the Document are {shown(sections)}: give a tuple "
+            "of docjax.Section(heading, text)"
+        )
 
 
 def as_documents(items: Iterable[Any]) -> list[Document]:
@@ -134,7 +160,7 @@ def described(value: Any) -> str:
 
 def shown(value: Any) -> str:
     """A value in an error: in one line, and not too long."""
-    text = repr(value)
+    text = " ".join(repr(value).split())
     return text if len(text) <= SHOWN else f"{text[: SHOWN - 1]}…"
 
 
@@ -148,3 +174,24 @@ def check_whole(name: str, value: Any, optional: bool = True) -> None:
         raise UserError(f"{name} {shown(value)} is a {kind}: give a whole number")
     if value < 1:
         raise UserError(f"{name} {value}: give at least 1")
+
+
+def check_name(name: str, value: Any, known: Collection[str]) -> None:
+    """Raises UserError for an argument that is none of the known names."""
+    if not isinstance(value, str) or value not in known:
+        raise UserError(f"{name} {shown(value)} is none of {', '.join(known)}")
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raises UserError for an argument that is neither true nor false; None is false."""
+    if value is not None and not isinstance(value, bool | np.bool_ | Integral):
+        raise UserError(f"{name} {shown(value)} is no switch: give True or False")
+
+
+def check_path(what: str, path: Any) -> None:
+    """Raises UserError for what cannot be the name of a file or a folder."""
+    if not isinstance(path, str | PathLike) or isinstance(path, bytes):
+        raise UserError(f"{what} is {described(path)}: give the name of a folder")
+    parts = Path(path).parts
+    if not str(path).strip() or "\0" in str(path) or any(len(p) > 255 for p in parts):
+        raise UserError(f"{what} {shown(str(path))} cannot be the name of a folder")

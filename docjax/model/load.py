@@ -25,7 +25,7 @@ from docjax.errors import UserError
 from docjax.huggingface import configs, docjax_json, exported, files
 from docjax.huggingface import weights as huggingface
 from docjax.model.document_model import DocumentModel
-from docjax.model.inputs import as_document, check_whole
+from docjax.model.inputs import as_document, check_name, check_path, check_whole, shown
 from docjax.parts import named, outside
 from docjax.parts.homes import HOMES, OF_MODEL
 from docjax.storage import json_file
@@ -61,8 +61,11 @@ def load(
     Raises:
       UserError: if there is no model, or if a file of the model is damaged.
     """
-    if dtype not in (None, *DTYPES):
-        raise UserError(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
+    check_path("the model", path)
+    if dtype is not None:
+        check_name("dtype", dtype, DTYPES)
+    if not isinstance(revision, str | None):
+        raise UserError(f"revision {shown(revision)} is no name of a revision")
     prefixes = outside.prefixes(allow)
     folder, commit = files.find(path, revision)
     if (Path(path) / "checkpoints").is_dir():

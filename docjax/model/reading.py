@@ -5,6 +5,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -53,16 +54,16 @@ class Reading:
     def prompt_of(self, prompt: str | None, name: str | None, otherwise: str) -> str:
         """`prompt`, else the prompt called `name`, else `otherwise`. Raises UserError for
         an unknown name, and for a prompt that is no text."""
-        if prompt is not None and not isinstance(prompt, str):
-            kind = type(prompt).__name__
-            raise UserError(f"prompt {shown(prompt)} is a {kind}: give the words")
-        if prompt is None and name is not None and name not in self.prompts:
+        if prompt is not None and not _is_text(prompt):
+            raise UserError(f"prompt {shown(prompt)} is no text: give the words")
+        known = isinstance(name, str) and name in self.prompts
+        if prompt is None and name is not None and not known:
             raise UserError(
                 f"prompt_name {shown(name)} is not one of the model's prompts: "
                 f"{', '.join(self.prompts) or 'it has none'}; give the words as prompt"
             )
         if prompt is None:
-            return otherwise if name is None else self.prompts[name]
+            return self.prompts[name] if name is not None else otherwise
         return prompt
 
     def read(
@@ -165,3 +166,8 @@ class Reading:
             beyond = (kept.places >= rows) & (rows > 0)
             stats["segments_beyond_tables"] += int(beyond.any(axis=1).sum())
         return kept
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is a text without halves of characters."""
+    return isinstance(value, str) and value == value.encode("utf-8", "replace").decode()

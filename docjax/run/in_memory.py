@@ -12,7 +12,7 @@ from docjax import config as config_lib
 from docjax.data import tables
 from docjax.data.sources import kept
 from docjax.errors import UserError
-from docjax.model.inputs import as_corpus, described, items_of, shown
+from docjax.model.inputs import as_corpus, check_path, described, items_of, shown
 from docjax.parts import named
 from docjax.run import fields
 from docjax.types import Document
@@ -53,6 +53,8 @@ def given(first: Any, workdir: Any, config: Any, init: Any, columns: Columns) ->
             f"workdir is {described(workdir)}, not the name of a folder: give labels and "
             "titles by name, docjax.train(texts=..., labels=..., titles=...)"
         )
+    if workdir is not None:
+        check_path("workdir", workdir)
     documents = _documents(first, columns)
     if documents is None and config is None:
         raise UserError(
@@ -122,6 +124,7 @@ def _check_file(first: Any) -> None:
     """Raises UserError for the name of a file of documents in place of a config."""
     if isinstance(first, ConfigDict):
         return
+    check_path("the config", first)
     path = Path(first)
     if path.is_file() and path.suffix != ".py":
         raise UserError(
@@ -134,6 +137,7 @@ def _check_file(first: Any) -> None:
 def _loaded(config: Any, init: Any) -> ConfigDict:
     """A config of the caller's own, with `init`."""
     if isinstance(config, str | Path):
+        _check_file(config)
         config = config_lib.load(config)
     if not isinstance(config, ConfigDict):
         raise UserError(
@@ -142,6 +146,7 @@ def _loaded(config: Any, init: Any) -> ConfigDict:
         )
     config = config.copy_and_resolve_references()
     if init is not None:
+        check_path("init", init)
         with config.unlocked(), config.ignore_type():
             config.init = str(init)
     return config

@@ -34,7 +34,7 @@ REFUSED = {
     "inputs": (TEXTS, "inputs: encode calls its first argument documents"),
     "sentences": (TEXTS, "sentences: encode calls its first argument documents"),
     "prompt_name": ("query", "is not one of the model's prompts"),
-    "prompt": (5, "prompt 5 is a int: give the words"),
+    "prompt": (5, "prompt 5 is no text: give the words"),
     "batch_size": ("8", "give a whole number"),
     "output_value": ("token_embeddings", "model.segment_vectors"),
     "precision": ("int4", "precision 'int4' is none of float32, int8"),
