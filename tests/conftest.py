@@ -56,7 +56,9 @@ WHOLE_RUNS = (
     *("training/test_plan", "training/test_vector_", "training/test_word_"),
 )
 # Here users' values of wrong types are tested.
-WRONG_TYPES = "model/test_inputs", "model/test_encode_options", "model/test_other_names"
+WRONG_TYPES = tuple(
+    f"model/test_{name}" for name in ("asking", "encode_o", "inputs", "other_names")
+)
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 

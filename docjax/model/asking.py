@@ -63,7 +63,7 @@ def index(
 def ask(model: DocumentModel, queries: Any, documents: Any, top: int = 10) -> Any:
     """The `top` documents nearest to each query, as `DocumentModel.search` gives them."""
     check_whole("top", top, optional=False)
-    items, alone = as_list(queries)
+    items, alone = as_list(queries, "queries")
     texts = {
         str(number): full_text(as_document(item, number, "query"))
         for number, item in enumerate(items)

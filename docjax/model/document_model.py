@@ -163,7 +163,7 @@ class DocumentModel(Encoding, Face, OtherNames):
         Raises:
           UserError: as `encode_queries`, and without queries.
         """
-        read = self.read_queries(items_of(texts))
+        read = self.read_queries(items_of(texts, "queries"))
         return model_batch.of_queries(read, self.limits.segment_tokens, like)
 
     def apply(self, params: Any, batch: ModelBatch) -> Float[Array, "b d"]:

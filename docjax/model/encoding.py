@@ -190,7 +190,7 @@ class Encoding(Reading):
         """
         del show_progress_bar
         encode_options.check(options)
-        items, alone = as_list(texts)
+        items, alone = as_list(texts, "queries")
         model = self._cut_to(options.get("truncate_dim"))
         if not items:
             return model._no_vectors()[:, : model.width // model.parts]

@@ -9,7 +9,7 @@ import importlib
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Protocol, overload
+from typing import Any, Protocol, overload, runtime_checkable
 
 from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
@@ -19,6 +19,7 @@ from docjax.model.inputs import Item, Items, shown
 from docjax.types import ReadLimits
 
 
+@runtime_checkable
 class SearchIndex(Protocol):
     """An index of documents: `docjax.retrieval.index_folder.Index`."""
 
@@ -174,7 +175,7 @@ def _check_saving(
     for name, value in given.items():
         if name not in known:
             raise UserError(f"{method} has no argument {name}: leave it out")
-        if value not in (None, known[name]):
+        if value is not None and value is not known[name]:
             raise UserError(
                 f"{method}: {name}={shown(value)} is not offered: docjax writes "
                 "safetensors and a model card of its own, under a seal; leave it out"

@@ -18,7 +18,7 @@ Items = Iterable[Any]  # a list, an array of texts, or a column of a table
 SHOWN = 40  # characters of a value in an error
 
 
-def as_list(items: Any) -> tuple[list, bool]:
+def as_list(items: Any, what: str = "documents") -> tuple[list, bool]:
     """The items as a list, and whether the user gave a single item.
 
     Columns of pandas, polars and datasets, arrays of NumPy and arrays of Arrow are
@@ -28,7 +28,7 @@ def as_list(items: Any) -> tuple[list, bool]:
         items = tables.plain(items)
     if isinstance(items, Item):
         return [items], True
-    return items_of(items), False
+    return items_of(items, what), False
 
 
 def items_of(items: Any, what: str = "documents") -> list:
@@ -48,14 +48,10 @@ def items_of(items: Any, what: str = "documents") -> list:
     if not isinstance(items, Iterable) or isinstance(
         items, bytes | bytearray | PathLike | set | frozenset
     ):
-        raise UserError(
-            f"the {what} are {described(items)}: give "
-            + (
-                "a text, a dict, a Document or a list of these"
-                if what == "documents"
-                else "a list"
-            )
-        )
+        expected = f"a list of {what}"
+        if what == "documents":
+            expected = "a text, a dict, a Document or a list of these"
+        raise UserError(f"the {what} are {described(items)}: give {expected}")
     listed = tables.column(items)
     return list(items) if listed is None else listed
 

@@ -63,8 +63,8 @@ def given(first: Any, workdir: Any, config: Any, init: Any, columns: Columns) ->
         )
     if config is None:
         config = WITHOUT if init is None else WITH_INIT
-    name = "config" if isinstance(config, ConfigDict) else _name(config)
     made = _loaded(config, init)
+    name = "config" if isinstance(config, ConfigDict) else _name(config)
     text = "" if documents is None else kept.lines(documents)
     if workdir is None:
         named_only = documents is None and name != "config"

@@ -68,7 +68,7 @@ def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if six else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, dualstack_ipv6=six)
-    except (OSError, OverflowError, ValueError) as error:
+    except (OSError, OverflowError, ValueError, TypeError) as error:
         raise UserError(
             f"{host}:{port} cannot be listened at ({error}): give another --host or "
             "--port"

@@ -115,8 +115,13 @@ def test_an_item_that_is_no_document_is_named(model, item, line):
     ],
 )
 def test_what_is_no_list_of_documents_is_named(model, items, line):
-    for ask in (model.encode, model.encode_queries, model.batch, model.segment_vectors):
+    for ask in (model.encode, model.batch, model.segment_vectors):
         with pytest.raises(UserError, match=line):
+            ask(items)
+    for ask in (model.encode_queries, model.batch_queries):
+        with pytest.raises(
+            UserError, match=line.split(":")[0].replace("documents", "queries")
+        ):
             ask(items)
 
 
@@ -178,3 +183,115 @@ def test_vectors_may_be_changed_and_do_not_change_others(model):
     ):
         vectors /= np.float32(2)
     np.testing.assert_array_equal(model.encode(TEXTS), model.encode(TEXTS))
+
+
+def values() -> list:
+    return [
+        *(
+            None,
+            5,
+            -1,
+            2.5,
+            True,
+            float("nan"),
+            1e400,
+            10**30,
+            2j,
+            object(),
+            object,
+            len,
+        ),
+        *(
+            "",
+            " ",
+            "a river",
+            "\ud800",
+            "\0",
+            "a" * 5000,
+            "a\nb" * 99,
+            "no/such",
+            "/tmp",
+        ),
+        *(
+            b"a",
+            bytearray(b"a"),
+            memoryview(b"a"),
+            Path("a.txt"),
+            range(3),
+            iter(["a"]),
+        ),
+        *(
+            [],
+            [[]],
+            [None],
+            [5],
+            ["a", None],
+            [["a"]],
+            [("a", "b")],
+            {"a"},
+            {},
+            {5: "a"},
+        ),
+        *({"text": 5}, {"text": ["a"]}, {"sections": "x"}, {"sections": [None]}),
+        *({"sections": [{"heading": 1, "text": "a"}]}, {"id": [1], "text": "a"}),
+        *(
+            {"text": "a", "links": "x"},
+            {"text": "a", "edges": [[0, 5]]},
+            {"title": "x"},
+        ),
+        *({"text": "a", "label": 1.5}, [{"text": "a"}, {"id": "0", "text": "b"}]),
+        *(
+            np.zeros(3),
+            np.zeros((2, 2)),
+            np.zeros((2, 2, 2)),
+            np.array([]),
+            np.array("x"),
+        ),
+        *(np.array([b"a"]), np.int64(5), np.float32(2), np.datetime64("2020-01-01")),
+        *(pd.Series([1, 2]), pd.Series([], dtype=object), pd.DataFrame(), pd.NaT),
+        *(
+            pl.Series([1]),
+            pa.array([1]),
+            pa.record_batch({"text": ["a"]}),
+            pa.scalar(1),
+        ),
+        *(Document("x", ()), Document(5, (Section("", "a"),)), Document("x", None)),
+        *(Document("x", (Section(None, None),)), Document("x", ("a",), title=5)),
+    ]
+
+
+def test_no_value_of_a_user_gives_a_traceback_or_several_lines(model, tmp_path):
+    index, vectors = model.index(TEXTS), model.encode(TEXTS)
+    comparison = model.compare(*TEXTS)
+    calls = [
+        *(model.encode, model.encode_queries, model.segment_vectors, model.batch),
+        *(model.batch_queries, model.similarities, model.explain, model.classify),
+        *(model.index, comparison.links, model.push_to_hub, docjax.load),
+        lambda value: model.encode(["a", value]),
+        lambda value: model.batch(["a"], like=value),
+        lambda value: model.compare("a river", value),
+        lambda value: model.similarity(value, vectors),
+        lambda value: model.similarity_pairwise(vectors, value),
+        lambda value: model.search(value, index),
+        lambda value: model.search("a", value),
+        lambda value: model.search("a", index, top=value),
+        lambda value: comparison.links(kind=value),
+        lambda value: model.save_pretrained(
+            tmp_path, model_name=1 if value is None else value
+        ),
+    ]
+    for name in (
+        *("prompt", "prompt_name", "batch_size", "truncate_dim", "precision", "device"),
+        *("output_value", "normalize_embeddings", "convert_to_tensor", "pool"),
+        *("show_progress_bar", "return_stats", "chunk_size", "convert_to_numpy"),
+    ):
+        calls.append(lambda value, name=name: model.encode("a", **{name: value}))
+    refused = 0
+    for call in calls:
+        for value in values():
+            try:
+                call(value)
+            except UserError as error:
+                refused += 1
+                assert "\n" not in str(error), (call, value)
+    assert refused > len(calls) * len(values()) // 2
