@@ -16,11 +16,20 @@ __version__ = "0.1.0"
 _HOMES = {
     "Document": "docjax.types",
     "DocumentModel": "docjax.model.document_model",
+    "Section": "docjax.types",
     "UserError": "docjax.errors",
     "load": "docjax.model.load",
     "train": "docjax.main",
 }
-__all__ = ["Document", "DocumentModel", "UserError", "config", "load", "train"]
+__all__ = [
+    "Document",
+    "DocumentModel",
+    "Section",
+    "UserError",
+    "config",
+    "load",
+    "train",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -33,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     argv: the words behind the command; None: those of this process, which a signal ends.
     """
-    alone = argv is None
+    alone, options, code = argv is None, (), 0
     if alone:
         session.begin()
     argv = sys.argv[1:] if alone else list(argv)
@@ -42,13 +43,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         flags, unknown = parser.parse_known_args(argv)
         if unknown:
             flags.refuse(flags, unknown)
+        if unknown:
             parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+        options = flags.options
         foreign = errors_named(getattr(flags, "allow", ()), f"docjax {argv[0]}")
         with session.under_way(), _shown(argv[0]), foreign:
             code = flags.run_command(flags) or 0
         sys.stdout.flush()
     except UserError as error:
-        print(f"docjax: {error}", file=sys.stderr)
+        print(
+            f"docjax: {_in_one_line(with_flags(str(error), options))}", file=sys.stderr
+        )
         return 2
     except Stopped as stopped:
         print(f"docjax: {stopped}", file=sys.stderr, flush=True)
@@ -61,8 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         cause = disk_errors.cause(error)
         if cause is None:
             raise
-        _leave_output()
-        print(f"docjax: {cause.path or 'the output'}: {cause.line}", file=sys.stderr)
+        if cause.path is None:
+            _leave_output()
+        line = _in_one_line(f"{cause.path or 'the output'}: {cause.line}")
+        print(f"docjax: {line}", file=sys.stderr)
         return 2
     return code
 
@@ -75,6 +82,11 @@ def _shown(command: str) -> contextlib.AbstractContextManager:
     return bars.bar(command, ends=False)
 
 
+def _in_one_line(error: str) -> str:
+    """The text of an error; a line break or an escape in a user's name is written out."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in error)
+
+
 def _leave_output() -> None:
     """Drops output that is not yet written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -85,7 +97,7 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
 
     A command may have `named_options(parser, words)`, which adds the options of a part
     that the words of the command name, and `refuse(flags, unknown)`, which raises
-    UserError for an option of another part.
+    UserError for an option of another part, and may take words off `unknown`.
     """
     parser = argparse.ArgumentParser(
         prog="docjax", description="Embeddings of long documents."
@@ -110,8 +122,20 @@ def _parser(argv: Sequence[str]) -> argparse.ArgumentParser:
         if argv[:1] == [name] and hasattr(command, "named_options"):
             command.named_options(subparser, argv[1:])
         refuse = getattr(command, "refuse", lambda *_: None)
-        subparser.set_defaults(run_command=command.run, refuse=refuse)
+        options = [name for a in subparser._actions for name in a.option_strings]
+        subparser.set_defaults(run_command=command.run, refuse=refuse, options=options)
     return parser
+
+
+def with_flags(error: str, options: Sequence[str]) -> str:
+    """The text of an error, in which the arguments of Python are the options of the
+    command, such as --truncate-dim for truncate_dim."""
+    for option in options:
+        name = option.removeprefix("--").replace("-", "_")
+        if option == f"--{name.replace('_', '-')}" and option not in error:
+            anywhere = rf"(?<![\w.'\"/-]){name}(?![\w.'\"/])"
+            error = re.sub(anywhere if "_" in name else rf"^{name}(?= )", option, error)
+    return error
 
 
 if __name__ == "__main__":

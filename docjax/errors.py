@@ -1,6 +1,9 @@
 """The one error that a user reads, and libraries that she may have to install."""
 
+import contextlib
 import importlib
+import re
+from collections.abc import Iterator
 from types import ModuleType
 
 
@@ -16,3 +19,15 @@ def library(name: str, what: str, extra: str) -> ModuleType:
         raise UserError(
             f"{what} needs {error.name}: pip install 'docjax[{extra}]'"
         ) from None
+
+
+@contextlib.contextmanager
+def in_python() -> Iterator[None]:
+    """Names fields of a config and arguments in place of flags in a UserError, for who
+    calls docjax from Python: config.batch for --config.batch."""
+    try:
+        yield
+    except UserError as error:
+        argument = lambda flag: flag[1].replace("-", "_")
+        error.args = (re.sub(r"(?<![\w-])--([a-z][a-z-]*)", argument, str(error)),)
+        raise

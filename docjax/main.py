@@ -24,14 +24,14 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
 from docjax import config as config_lib
-from docjax.errors import UserError
+from docjax.errors import UserError, in_python
 from docjax.model.document_model import DocumentModel
 from docjax.model.inference import local_mesh
 from docjax.model.load import load
@@ -43,8 +43,9 @@ from docjax.recipe import judges, words
 from docjax.recipe.components import fit_components
 from docjax.recipe.share import with_share, with_this_share
 from docjax.recipe.teacher import teacher_of
-from docjax.run import command_help, config_flag, corpora, fields, frozen
+from docjax.run import command_help, config_flag, corpora, fields, frozen, in_memory
 from docjax.run.fields import RunConfig
+from docjax.run.in_memory import Columns
 from docjax.run.metrics import last_metrics
 from docjax.run.parameters import trained_params
 from docjax.run.prepare import prepare
@@ -108,45 +109,55 @@ def _main(argv: list[str]) -> None:
 
 
 def train(
-    config: ConfigDict | str | Path,
-    workdir: str | Path,
+    documents: Any = None,
+    workdir: str | Path | None = None,
     *,
+    config: ConfigDict | str | Path | None = None,
+    init: str | Path | None = None,
     allow: str | Sequence[str] = (),
     callbacks: Sequence[Any] = (),
+    **columns: Unpack[Columns],
 ) -> DocumentModel:
-    """Trains a config and returns the model; `workdir` gets all files of the run.
+    """Trains on documents in memory, or by a config, and returns the model.
 
-    `python -m docjax.main` with this config and workdir gives the same parameters (bit
-    for bit), metrics and report. A stopped run continues. Standard error has what the
-    run does and chooses; a program that has set up Python's logging gets these lines in
-    its own handlers, from the logger "docjax". In the main thread Ctrl-C and SIGTERM save
-    and stop the run.
+        docjax.train(texts=texts, labels=labels, titles=titles)
+        docjax.train(table, init="sentence-transformers/all-MiniLM-L6-v2")
+        docjax.train("graph_roberta:small", "runs/small")
+
+    `docjax train` with this config and workdir gives the same parameters (bit for bit),
+    metrics and report. A stopped run continues; Ctrl-C and SIGTERM save and stop it. What
+    the run does and chooses goes to standard error, or to the handlers of a program's
+    own logging, from the logger "docjax".
 
     Args:
+      documents: a table of pandas, polars, pyarrow or datasets with a column text (and
+        title, label, id, split, query, links if there are any), or a list of texts,
+        dicts or Documents. In their place it may be the config.
+      workdir: the run directory, which is made if needed. None: a folder in runs/, which
+        is printed; its name depends on documents and config, so that the same call
+        continues a stopped run.
       config: a config, such as `docjax.config.load("graph_roberta", variant="small")`
-        with your changes; or a shipped name or a config file's path.
-      workdir: the run directory, which is made if needed.
-      allow: the packages outside of docjax whose parts the config may name, such as
-        ("mylab.",).
-      callbacks: objects with one or more of the methods `begin`, `step`, `evaluation`
-        and `end` (`docjax.types.OnBegin` and its neighbours). One that raises ends the
-        run, which is saved.
+        with your changes; or a shipped name or a config file's path. None:
+        "graph_roberta:frozen" with `init`, and "graph_roberta:words" without.
+      init: a Hugging Face name or folder or another run to start from.
+      allow: packages outside of docjax that the config may name, such as ("mylab.",).
+      callbacks: objects with methods `begin`, `step`, `evaluation` or `end`
+        (`docjax.types.OnBegin` ...). One that raises ends the run, which is saved.
+      columns: `texts`, `labels` and `titles` in place of `documents`; None where a
+        document has none. The run directory keeps a copy.
 
     Raises:
-      UserError: for a mistake in the config or the data, and for a part or callback of
-        yours that fails, explained in one line.
-      docjax.training.loop.Stopped: a KeyboardInterrupt, after Ctrl-C or SIGTERM, when
-        everything is saved.
-      docjax.training.loop.NotFinite: if the loss or the gradient is not finite.
+      UserError: for a mistake in the arguments, the config, the data or your own part.
+      docjax.training.loop.Stopped, NotFinite: after Ctrl-C or SIGTERM (it is a
+        KeyboardInterrupt); if the loss or the gradient is not finite.
     """
-    if isinstance(config, str | Path):
-        config = config_lib.load(config)
-    run_directory = Path(workdir)
-    _use_cores(config)
-    with session.under_way():
-        made_with = "docjax.train(config, workdir)"
-        run(config, run_directory, "train", made_with, allow, callbacks)
-        return load(run_directory, allow=allow)
+    with in_python():
+        made, folder = in_memory.given(documents, workdir, config, init, columns)
+        _use_cores(made)
+        with session.under_way():
+            made_with = "docjax.train(config, workdir)"
+            run(made, folder, "train", made_with, allow, callbacks)
+            return load(folder, allow=allow)
 
 
 def _use_cores(config: ConfigDict) -> None:

@@ -13,7 +13,7 @@ from sklearn.base import (
 from sklearn.utils.validation import check_is_fitted
 
 import docjax
-from docjax.model.inputs import check_list
+from docjax.model.inputs import items_of
 
 
 class DocumentVectorizer(
@@ -50,8 +50,7 @@ class DocumentVectorizer(
           UserError: for a single document, a table, or a document without text.
         """
         check_is_fitted(self)
-        check_list(X)
-        return self.model_.encode(list(X))
+        return self.model_.encode(items_of(X))
 
     @property
     def _n_features_out(self) -> int:

@@ -54,6 +54,10 @@ WHOLE_RUNS = (
     *("export/", "recipe/", "run/", "model/test_build_index", "model/test_evaluate"),
     *("training/test_plan", "training/test_vector_", "training/test_word_"),
 )
+# Here users' values of wrong types are tested.
+WRONG_TYPES = tuple(
+    f"model/test_{name}" for name in ("asking", "encode_o", "inputs", "other_names")
+)
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
@@ -93,8 +97,8 @@ def memory():
 def types(request):
     """Types are checked where parts are tested one by one, but not in WHOLE_RUNS."""
     place = request.path.relative_to(Path(__file__).parent).as_posix()
-    whole = "/" not in place or place.startswith(WHOLE_RUNS)
-    jaxtyping.config.update("jaxtyping_disable", whole)
+    free = "/" not in place or place.startswith((*WHOLE_RUNS, *WRONG_TYPES))
+    jaxtyping.config.update("jaxtyping_disable", free)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[1]
 # Copied into exported folders; they import their neighbours there.
 EXPORTED = set((ROOT / "docjax/export").glob("torch_*.py"))
 # At the top lies keep.py, whose classes configs name as docjax.keep.Judged.
-AT_THE_TOP, CHAIN, LINES, NAMES = 11, 11, 50, 4
+AT_THE_TOP, CHAIN, LINES, NAMES = 11, 13, 50, 4
 # Files of one name: the command, and what it calls.
 SAME = {"compare.py", "evaluate.py", "search.py"}
 # The source of people's files has the name that configs give it.

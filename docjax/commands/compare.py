@@ -33,6 +33,7 @@ def run(flags: argparse.Namespace) -> None:
 
     if flags.html:
         options.check_file("--html", str(flags.html))
+        options.check_other("--html", str(flags.html), A=flags.a, B=flags.b)
     if flags.a == flags.b == "-":
         raise UserError("A and B are both standard input; give A or B as a file")
     a, b = _read(flags.a, flags.encoding), _read(flags.b, flags.encoding)

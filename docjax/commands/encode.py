@@ -57,6 +57,7 @@ def run(flags: argparse.Namespace) -> None:
     options.check_file("--output", flags.output)
     if flags.output != "-":
         vector_files.check(Path(flags.output))
+        options.check_other("--output", flags.output, INPUT=flags.input)
     if flags.distributed:
         join_cluster()
         processes, process = jax.process_count(), jax.process_index()

@@ -115,3 +115,10 @@ def check_file_in_folder(flag: str, name: str) -> None:
     check_file(flag, name)
     if not Path(name).parent.is_dir():
         raise UserError(f"{name}: cannot be written (there is no such folder)")
+
+
+def check_other(flag: str, name: str, **inputs: str) -> None:
+    """Raises UserError for an output that is one of the inputs, which would be lost."""
+    for what, given in inputs.items():
+        if given != "-" and Path(given).resolve() == Path(name).resolve():
+            raise UserError(f"{flag} {name} is {what} too: name another file")

@@ -1,14 +1,18 @@
-"""`docjax search`: the documents nearest to each query.
+"""`docjax search`: the documents nearest to each question, in a corpus or in an index.
 
-Writes a TREC run and prints the counts as one line of JSON. Reads a corpus once, so
-memory does not grow with the corpus; an index of `docjax index` is not encoded again,
-and gives all systems: bm25, dense, maxp (best passage), maxsim (sentences of the query,
-each with its best passage), and bm25 fused with each of these: fused, fused_maxp,
-fused_maxsim, rrf (by ranks). The search is exact, except by vectors in an index that
-was made with --codes (nearly exact) or --graph. --hits shows the passage of a document
-that is nearest to the query: maxp has ranked the document by it, the other systems have
-not; with maxsim and fused_maxsim also the passage nearest to each sentence, whose scores
-maxsim adds up. "-" is standard input or output.
+Prints for each QUESTION the titles of the ten nearest documents, each with its score, its
+id and the passage nearest to the question. --interactive asks for questions. A corpus is
+encoded first; an index of `docjax index` is not encoded again.
+
+--queries FILE and --run OUT.trec in place of questions write a TREC run, and print the
+counts as one line of JSON. A corpus is then read once, so memory does not grow with the
+corpus. An index gives all systems: bm25, dense, maxp (best passage), maxsim (sentences of
+the query, each with its best passage), and bm25 fused with each of these: fused,
+fused_maxp, fused_maxsim, rrf (by ranks). The search is exact, except by vectors in an
+index that was made with --codes (nearly exact) or --graph. --hits shows the passage of a
+document that is nearest to the query: maxp has ranked the document by it, the other
+systems have not; with maxsim and fused_maxsim also the passage nearest to each sentence,
+whose scores maxsim adds up. "-" is standard input or output.
 """
 
 import argparse
@@ -21,14 +25,15 @@ from pathlib import Path
 from typing import Any
 
 import docjax
-from docjax.commands import options
+from docjax.commands import options, search_questions
 from docjax.errors import UserError
 
 logger = logging.getLogger(__name__)
 
 HELP = "the documents nearest to each query"
 WEIGHT, SCALE = 0.5, "min-max"
-EXAMPLE = "docjax search runs/demo corpus.jsonl --queries queries.jsonl --run out.trec"
+TOP, SHOWN = 1000, 10  # documents of a query in a run, and of a question
+EXAMPLE = "docjax search runs/demo corpus.jsonl 'football injuries'"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,16 +42,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "corpus",
         help=f"{options.FILES}, or -; or an index",
     )
+    parser.add_argument("question", nargs="*", help="what to look for, in quotes")
     parser.add_argument(
-        "--queries",
-        required=True,
-        help="JSON lines, CSV or another table, or TREC topics (.txt)",
+        "--interactive", action="store_true", help="ask for questions, again and again"
     )
-    parser.add_argument("--run", required=True, metavar="OUT.trec", help="or -")
     parser.add_argument(
-        "--top", type=int, default=1000, help="documents per query (%(default)s)"
+        "--queries", help="JSON lines, CSV or another table, or TREC topics (.txt)"
     )
-    parser.add_argument("--system", default="dense", help="index: see above")
+    parser.add_argument("--run", metavar="OUT.trec", help="or -")
+    parser.add_argument(
+        "--top", type=int, help=f"documents per query ({TOP}; of a question {SHOWN})"
+    )
+    parser.add_argument("--system", default="dense", help="index, --run: see above")
     parser.add_argument(
         "--weight",
         type=float,
@@ -67,13 +74,57 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     options.add(parser, "allow", "truncate-dim", *options.READING)
 
 
+def refuse(flags: argparse.Namespace, unknown: list[str]) -> None:
+    """Takes the questions after an option, such as `--top 5 QUESTION`, off `unknown`."""
+    if not any(word.startswith("-") for word in unknown):
+        flags.question += unknown
+        unknown.clear()
+
+
 def run(flags: argparse.Namespace) -> None:
+    options.check_least(flags, top=1)
+    if flags.question or flags.interactive:
+        _check_questions(flags)
+        flags.top = flags.top or SHOWN
+        search_questions.run(flags)
+        return
+    if flags.queries is None and flags.run is None:
+        raise UserError(
+            "no question: give one in quotes, such as docjax search MODEL CORPUS "
+            "'football injuries', or --interactive, or --queries FILE and --run OUT.trec"
+        )
+    if flags.run is None:
+        raise UserError("--queries needs --run OUT.trec too (or --run -)")
+    if flags.queries is None:
+        raise UserError("--run needs --queries FILE too; without --run give questions")
+    flags.top = flags.top or TOP
+    _run(flags)
+
+
+def _check_questions(flags: argparse.Namespace) -> None:
+    """Raises UserError for a flag that does nothing to questions."""
+    of_runs = "queries", "run", "hits", "weight", "scale"
+    given = [name for name in of_runs if vars(flags)[name] is not None]
+    given += ["system"] * (flags.system != "dense")
+    if given:
+        what = repr(flags.question[0]) if flags.question else "--interactive"
+        raise UserError(
+            f"{what} and --{given[0]} exclude each other: give questions, or --queries "
+            "FILE and --run OUT.trec"
+        )
+    if any(not question.strip() for question in flags.question):
+        raise UserError("a question is empty: give words in quotes, or --interactive")
+    if flags.interactive and flags.corpus == "-":
+        raise UserError("--interactive reads standard input: name a file as the corpus")
+
+
+def _run(flags: argparse.Namespace) -> None:
+    """Writes the run of a file of queries."""
     from docjax.data.sources.lines import exists, files
     from docjax.model.search import search
     from docjax.retrieval import index_files, trec
     from docjax.retrieval.beir import read_documents
 
-    options.check_least(flags, top=1)
     if flags.queries == flags.corpus == "-":
         raise UserError("queries and corpus are both standard input; name a file")
     _check_outputs(flags)

@@ -31,6 +31,8 @@ def run(flags: argparse.Namespace) -> None:
     from docjax.retrieval.beir import read_documents
 
     documents = list(read_documents(flags.documents, **options.reading(flags)))
+    if len(documents) < 2:
+        raise UserError(f"{flags.documents} has a single document: give at least two")
     similarities = docjax.load(flags.model, allow=flags.allow).similarities(documents)
     try:
         maps = similarity_maps.write(Path(flags.output), similarities)

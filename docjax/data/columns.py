@@ -33,6 +33,7 @@ QUERIES: dict[str, tuple[str, ...]] = USUAL | {
 STRUCTURE = ("sections", "edges", "metadata")  # keys without other names
 NEEDED = ("text", "id")  # a doubt about one of them is an error
 FLAGS = {key: f"--{key}-column, or source.{key} of a run" for key in USUAL}
+WAYS = {key: f"name it with {key} ({flag})" for key, flag in FLAGS.items()}
 
 
 class Names(NamedTuple):
@@ -83,12 +84,13 @@ def resolve(
     place: str,
     usual: Mapping[str, tuple[str, ...]] = USUAL,
     mend: str = "",
+    ways: Mapping[str, str] = WAYS,
 ) -> Names:
     """The column of each key among `columns`.
 
     asked: the column that the user names for a key, "" for no such column; None or no
     entry: a column with one of the `usual` names. `place` names the table in errors,
-    and `mend` is what else may mend one without a text.
+    and `mend` is what else may mend one without a text; `ways` say how to name a column.
 
     Raises:
       UserError: for a name that no column has, and if no column or more than one may be
@@ -111,13 +113,13 @@ def resolve(
     for key in NEEDED:
         if key in doubts:
             raise UserError(
-                f"{place}: {listed(doubts[key])} may each be the {key}: name it with "
-                f"{key} ({FLAGS[key]}); the columns are {listed(columns)}"
+                f"{place}: {listed(doubts[key])} may each be the {key}: {ways[key]}; the "
+                f"columns are {listed(columns)}"
             )
     if "text" not in of and "sections" not in columns:
         raise UserError(
             f"{place}: no column has a usual name of the text; the columns are "
-            f"{listed(columns)}: name it with text ({FLAGS['text']}){mend}"
+            f"{listed(columns)}: {ways['text']}{mend}"
         )
     taken = {*of.values(), *STRUCTURE}
     rest = [name for name in columns if name not in taken]

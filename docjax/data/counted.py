@@ -8,7 +8,7 @@ from typing import Any
 import charset_normalizer
 
 from docjax.data import once
-from docjax.data.documents import BadDocument, NoDocuments, check_names, decode, parse
+from docjax.data.documents import BadDocument, NoDocuments, decode, parse
 from docjax.data.seen import Seen
 from docjax.errors import UserError
 from docjax.types import Document
@@ -67,6 +67,19 @@ def read(
         warn_of_bad(counts, str(first))
     else:
         report.update(counts)
+
+
+def check_names(document: Document, place: str, ids: Seen) -> None:
+    """Raises BadDocument for an id, a label or a split that is no text, and for an id that
+    is among `ids`, to which it is added."""
+    for key in ("id", "label", "split"):
+        name = getattr(document, key)
+        if not isinstance(name, str) and (key == "id" or name is not None):
+            kind = type(name).__name__
+            detail = f"{key!r} must be a string, not {kind}"
+            raise BadDocument(place, "wrong type", detail)
+    if not ids.add(document.id):
+        raise BadDocument(place, "duplicate id", f"{document.id!r} was used before")
 
 
 def with_encodings(error: BadDocument) -> BadDocument:

@@ -13,7 +13,6 @@ from typing import Any
 
 from docjax.data import records as records_lib
 from docjax.data.records import BadRecord
-from docjax.data.seen import Seen
 from docjax.errors import UserError
 from docjax.types import Document, Section
 
@@ -109,18 +108,6 @@ def check_text(document: Document, place: str) -> None:
     names = document.id, document.label, document.split, document.query
     fields = filter(None, (*names, *document.links))
     records_lib.check_text(document, place, f"document {document.id!r}", *fields)
-
-
-@_refusing()
-def check_names(document: Document, place: str, ids: Seen) -> None:
-    """Raises BadDocument for an id, a label or a split that is no text, and for an id that
-    is among `ids`, to which it is added."""
-    for key in ("id", "label", "split"):
-        name = getattr(document, key)
-        if not isinstance(name, str) and (key == "id" or name is not None):
-            raise records_lib.wrong(place, repr(key), "a string", name)
-    if not ids.add(document.id):
-        raise BadRecord(place, "duplicate id", f"{document.id!r} was used before")
 
 
 @contextlib.contextmanager

@@ -33,10 +33,14 @@ Link = tuple[int, int, float]  # row, column, cosine
 def write(path: Path, comparison: Comparison) -> Path:
     """Writes the page of a comparison, one file, and returns its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    title = f"{comparison.a.title} · {comparison.b.title}"
-    html = TEMPLATE.render(title=title, **values(comparison))
-    atomic.write_text(path, html)
+    atomic.write_text(path, html(comparison))
     return path
+
+
+def html(comparison: Comparison) -> str:
+    """The page of a comparison."""
+    title = f"{comparison.a.title} · {comparison.b.title}"
+    return TEMPLATE.render(title=title, **values(comparison))
 
 
 def facts(comparison: Comparison) -> dict[str, Any]:
@@ -74,6 +78,21 @@ def links(comparison: Comparison) -> dict[str, list[Link]]:
     return {
         kind: strongest(getattr(comparison, kind), most) for kind, most in LINKS.items()
     }
+
+
+def link_records(comparison: Comparison, kind: str, most: int) -> list[dict[str, Any]]:
+    """The `most` strongest links between "segments" or "sections", with their texts."""
+    sides = comparison.a, comparison.b
+    texts = [
+        [segment.text for segment in side.segments]
+        if kind == "segments"
+        else side.headings
+        for side in sides
+    ]
+    return [
+        {"similarity": cosine, "a": texts[0][row], "b": texts[1][column]}
+        for row, column, cosine in strongest(getattr(comparison, kind), most)
+    ]
 
 
 def strongest(cosines: Float[np.ndarray, "_ _"], most: int) -> list[Link]:

@@ -69,8 +69,9 @@ def export(
     out = Path(out)
     if out.exists():
         raise UserError(f"{out} exists: remove it, or export to another folder")
-    source = model
-    model = model if isinstance(model, DocumentModel) else load(model, allow=allow)
+    if not isinstance(model, DocumentModel):
+        model = load(model, allow=allow)
+    source = model.source or model
     if truncate_dim is not None:
         model = dataclasses.replace(model, truncate_dim=truncate_dim)
     with _filled(out, model, source, documents) as partial:

@@ -31,7 +31,7 @@ def build_index(
     output: Path,
     *,
     passages: bool = False,
-    words: str = "docjax",
+    words: str | None = "docjax",
     kind: str | None = None,
     graph: bool = False,
     reading: Mapping[str, Any] | None = None,
@@ -45,9 +45,10 @@ def build_index(
     Args:
       passages: also keeps the vectors of the documents' segments.
       reading: keywords of the source `files`.
-      words, kind: as `bm25.preset` takes, and a name of `codes.KINDS`; None: no codes.
+      words, kind: as `bm25.preset` takes, and a name of `codes.KINDS`; None: without.
       graph: also makes a graph of neighbours (`docjax.retrieval.hnsw`).
-      shared: `processes` and `process` of `encode_file`.
+      shared: `processes` and `process` of `encode_file`, and its `check`, by default
+        that ids fit into a TREC run.
 
     Raises:
       UserError: as `encode_file`; if a library is missing; and for settings that do not
@@ -66,8 +67,8 @@ def build_index(
     _check_made(output, facts)
     corpus = _Corpus(path, reading or {})
     vectors = output / index.VECTORS
-    shared |= {"reading": reading, "passages": passages}
-    counts = encode_file(model, path, vectors, check=trec.checked, **shared)
+    shared = {"check": trec.checked, "passages": passages, "reading": reading} | shared
+    counts = encode_file(model, path, vectors, **shared)
     if counts is not None:
         facts |= {"contents": json_file.read(beside(vectors, "json"))["contents"]}
         with lock.awaited(output / ".lock"):
@@ -97,10 +98,11 @@ class _Corpus:
 
 
 def _check_settings(
-    model: DocumentModel, words: str, kind: str | None, graph: bool
+    model: DocumentModel, words: str | None, kind: str | None, graph: bool
 ) -> None:
-    bm25.libraries()
-    bm25.preset(words)
+    if words is not None:
+        bm25.libraries()
+        bm25.preset(words)
     asked = f"--codes {kind}" if kind else "--graph"
     if (kind or graph) and model.parts > 1:
         raise UserError(
@@ -125,12 +127,15 @@ def _finish(output: Path, corpus: _Corpus, count: int, facts: dict[str, Any]) ->
     with bar("texts", count, "document") as read:
         documents = read.each(corpus.documents())
         line_starts.write(map(to_line, documents), output / index.DOCUMENTS)
-    (output / index.WORDS).mkdir(exist_ok=True)
-    settings = bm25.preset(facts["words"])
-    with bar("words", count, "document") as read:
-        documents = read.each(corpus.documents())
-        by_words = bm25_files.write(documents, settings, output / index.WORDS)
-    corpus.check(count, len(line_starts.Lines(output / index.DOCUMENTS)), by_words)
+    counts = [len(line_starts.Lines(output / index.DOCUMENTS))]
+    if facts["words"] is not None:
+        folder = output / index.WORDS
+        folder.mkdir(exist_ok=True)
+        settings = bm25.preset(facts["words"])
+        with bar("words", count, "document") as read:
+            documents = read.each(corpus.documents())
+            counts.append(bm25_files.write(documents, settings, folder))
+    corpus.check(count, *counts)
     if facts["codes"]:
         _write_codes(output, facts["codes"])
     cosine = facts["similarity"] == "cosine"

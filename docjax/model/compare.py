@@ -4,6 +4,8 @@ The vectors of one model are compared. `docjax.explain.compare_page` shows the r
 """
 
 import dataclasses
+import html
+import importlib
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -13,10 +15,13 @@ from jaxtyping import Float
 
 from docjax.errors import UserError
 from docjax.model.cosines import cosines, unit
+from docjax.model.hits import one_line, shortened
 from docjax.model.inference import Inference
+from docjax.model.inputs import check_name, check_whole
 from docjax.model.sides import Side
 from docjax.types import Segments
 
+SHOWN = 4  # links in the representation of a comparison
 PAIRS = 1 << 24  # the most pairs of segments to compare; memory grows with them
 
 
@@ -56,6 +61,36 @@ class Comparison:
     b: Side
     chunks: CrossAttention | None = None
 
+    def html(self) -> str:
+        """The page that shows both texts and their links, as `docjax compare --html`
+        writes it; a single file that loads nothing."""
+        return _page().html(self)
+
+    def links(self, top: int = 10, kind: str = "segments") -> list[dict[str, Any]]:
+        """The `top` strongest links, each with `similarity`, and the texts `a` and `b`.
+
+        Args:
+          kind: "segments", or "sections", whose texts are headings.
+
+        Raises:
+          UserError: for another kind, or a `top` below 1.
+        """
+        check_name("kind", kind, ("segments", "sections"))
+        check_whole("top", top, optional=False)
+        return _page().link_records(self, kind, top)
+
+    def __repr__(self) -> str:
+        lines = [f"Comparison: similarity {self.similarity:.3f}"]
+        for link in self.links(SHOWN):
+            a, b = (shortened(one_line(link[name]), 32) for name in "ab")
+            lines.append(f"  {link['similarity']:.3f}  {a}  ~  {b}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, so that its style stays its own."""
+        page = html.escape(self.html(), quote=True)
+        return f'<iframe srcdoc="{page}" width="100%" height="600"></iframe>'
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Similarities:
@@ -71,6 +106,16 @@ class Similarities:
     segments: Float[np.ndarray, "_ _"]
     sides: list[Side]
     chunks: Float[np.ndarray, "_ _"] | None = None
+
+    def __repr__(self) -> str:
+        titles = [shortened(one_line(side.title), 40) for side in self.sides]
+        pairs = self.documents - 2 * np.eye(len(titles))
+        a, b = np.unravel_index(pairs.argmax(), pairs.shape)
+        return (
+            f"Similarities of {len(titles)} documents, {len(self.sections)} sections, "
+            f"{len(self.segments)} segments\n"
+            f"  {pairs[a, b]:.3f}  {titles[a]}  ~  {titles[b]}"
+        )
 
 
 def compare(inference: Inference, params: Any, a: Side, b: Side) -> Comparison:
@@ -151,6 +196,11 @@ def _with_shares(
     share = np.asarray(share)
     parts = [known * (1 - share) ** 0.5, of_words * share**0.5]
     return np.concatenate(parts, axis=1)
+
+
+def _page() -> Any:
+    """The module that draws comparisons; it imports this one."""
+    return importlib.import_module("docjax.explain.compare_page")
 
 
 def check_pairs(sides: Sequence[Side], most: int) -> None:

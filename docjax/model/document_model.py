@@ -22,7 +22,9 @@ from docjax.model import compare as comparison
 from docjax.model import model_batch, sides
 from docjax.model.compare import Comparison, Similarities
 from docjax.model.encoding import Encoding
-from docjax.model.inputs import Item, as_document, check_list
+from docjax.model.face import Face
+from docjax.model.inputs import Item, Items, as_document, check_whole, items_of
+from docjax.model.other_names import OtherNames, refuse_change
 from docjax.model.sides import Side
 from docjax.parts import outside
 from docjax.storage.arrays import digest
@@ -49,8 +51,8 @@ class Attention(NamedTuple):
     lengths: list[int]  # tokens of each segment
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class DocumentModel(Encoding):
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class DocumentModel(Encoding, Face, OtherNames):
     """An encoder with its parameters, its tokenizer and its way to cut documents.
 
     Attributes:
@@ -67,6 +69,7 @@ class DocumentModel(Encoding):
         `default_prompt_name`.
       include_prompt: False leaves the prompt and the tokens before it out of the mean
         of a segment's tokens, as INSTRUCTOR does.
+      source: the run, folder or name that the model was loaded from.
       order: puts the segments of a document in another order, before any is left out.
     """
 
@@ -85,6 +88,7 @@ class DocumentModel(Encoding):
     default_prompt_name: str | None = None
     include_prompt: bool = True
     order: Order | None = None
+    source: str | None = None
 
     def __post_init__(self) -> None:
         if self.similarity_fn_name not in SIMILARITIES:
@@ -92,8 +96,7 @@ class DocumentModel(Encoding):
                 f"similarity {self.similarity_fn_name!r} is none of "
                 f"{', '.join(SIMILARITIES)}"
             )
-        if self.truncate_dim is not None and self.truncate_dim < 1:
-            raise UserError(f"truncate_dim {self.truncate_dim}: give at least 1")
+        check_whole("truncate_dim", self.truncate_dim)
         if self.truncate_dim is not None and self.parts > 1:
             raise UserError(
                 "truncate_dim: this model gives a document several vectors side by "
@@ -128,11 +131,9 @@ class DocumentModel(Encoding):
           UserError: if a path or a shape is not that of the model's own parameters.
         """
         check_same(params, self.params)
-        return dataclasses.replace(self, params=params)
+        return dataclasses.replace(self, params=params, source=None)
 
-    def batch(
-        self, documents: Sequence[Item], *, like: ModelBatch | None = None
-    ) -> ModelBatch:
+    def batch(self, documents: Items, *, like: ModelBatch | None = None) -> ModelBatch:
         """What `encode` reads of documents: the arrays that `apply` takes, of NumPy.
 
         `jax.jit` compiles `apply` for each combination of shapes, so that all axes but
@@ -148,27 +149,25 @@ class DocumentModel(Encoding):
           UserError: for a document without text, for anything but a list with
             documents, and for a `like` that is no batch.
         """
-        check_list(documents)
         if like is not None:
             model_batch.check(like, "like")
         stats: dict[str, int] = {}
-        read = list(self.read(documents, stats))
+        read = list(self.read(items_of(documents), stats))
         self.warn(stats)
         limit, sparse = self.limits.segment_tokens, self.encoder.sparse
         return model_batch.of_documents(read, limit, self.graph, sparse, like)
 
     def batch_queries(
-        self, texts: Sequence[str], *, like: ModelBatch | None = None
+        self, texts: Items, *, like: ModelBatch | None = None
     ) -> ModelBatch:
         """What `encode_queries` reads of queries, as `batch` gives it.
 
         Raises:
           UserError: as `encode_queries`, and without queries.
         """
-        check_list(texts)
         if like is not None:
             model_batch.check(like, "like")
-        read = self.read_queries(texts)
+        read = self.read_queries(items_of(texts, "queries"))
         return model_batch.of_queries(read, self.limits.segment_tokens, like)
 
     def apply(self, params: Any, batch: ModelBatch) -> Float[Array, "b d"]:
@@ -189,7 +188,7 @@ class DocumentModel(Encoding):
 
     def classify(
         self,
-        documents: Sequence[Item],
+        documents: Items,
         *,
         batch_size: int | None = None,
         show_progress_bar: bool = False,
@@ -201,30 +200,16 @@ class DocumentModel(Encoding):
         """
         if not self.encoder.classifies:
             raise UserError(
-                "this model has no classes: train one with "
-                "--config=graph_roberta_classify, or train a classifier on its vectors"
+                "this model has no classes: train one with docjax train "
+                "graph_roberta_classify, or train a classifier on its vectors"
             )
-        check_list(documents)
+        items = items_of(documents)
         whole = dataclasses.replace(self, truncate_dim=None)  # as the head was trained
         vectors = whole.encode(
-            documents, batch_size=batch_size, show_progress_bar=show_progress_bar
+            items, batch_size=batch_size, show_progress_bar=show_progress_bar
         )
         numbers = self.inference().predictions(self.params, vectors)
         return [self.labels[number] for number in numbers]
-
-    def similarity(
-        self, a: Float[np.ndarray, "... d"], b: Float[np.ndarray, "... f"]
-    ) -> Float[np.ndarray, "_ _"]:
-        """The similarity of each vector of `a` with each vector of `b`.
-
-        `similarity_fn_name` says which; the cosine of a zero vector is 0. Of a
-        document's several vectors the one that is most similar to a query counts.
-        """
-        a, b = np.atleast_2d(a), np.atleast_2d(b)
-        if self.parts > 1 and b.shape[1] == self.parts * a.shape[1]:
-            each = self.similarity(a, b.reshape(-1, a.shape[1]))
-            return each.reshape(len(a), len(b), self.parts).max(-1)
-        return a @ b.T if self.similarity_fn_name == "dot" else comparison.cosines(a, b)
 
     def compare(self, a: Item, b: Item) -> Comparison:
         """The cosines of two documents, of their sections and of their segments.
@@ -240,7 +225,7 @@ class DocumentModel(Encoding):
         comparison.check_pairs(read, comparison.PAIRS)
         return comparison.compare(self.inference(), self.params, *read)
 
-    def similarities(self, documents: Sequence[Item]) -> Similarities:
+    def similarities(self, documents: Items) -> Similarities:
         """The cosines of several documents, of all their sections and segments.
 
         Documents are cut as `compare` cuts them.
@@ -248,8 +233,7 @@ class DocumentModel(Encoding):
         Raises:
           UserError: for a document without text, and for too many segments.
         """
-        check_list(documents)
-        read = self.read_sides(documents)
+        read = self.read_sides(items_of(documents))
         comparison.check_all(read, comparison.PAIRS)
         return comparison.similarities(self.inference(), self.params, read)
 
@@ -297,3 +281,6 @@ class DocumentModel(Encoding):
         facts += "" if self.truncate_dim is None else f" {self.truncate_dim}"
         facts += outside.code_of(*parts, self.encoder, self.order)
         return digest(facts, self.params)
+
+
+DocumentModel.__setattr__ = refuse_change  # type: ignore[method-assign, assignment]

@@ -88,10 +88,10 @@ def _check_same(path: str, before: list[tuple], folder: Path) -> None:
 def _check_process(process: int, processes: int) -> None:
     """Raises UserError for the number of no process."""
     if processes < 1:
-        raise UserError(f"--processes {processes} is too small; give at least 1")
+        raise UserError(f"processes {processes} is too small; give at least 1")
     if not 0 <= process < processes:
         most = processes - 1
-        raise UserError(f"--process {process} is not a number from 0 to {most}")
+        raise UserError(f"process {process} is not a number from 0 to {most}")
 
 
 def _fingerprint(

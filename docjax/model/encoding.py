@@ -5,26 +5,26 @@
 
 import collections
 import contextlib
+import dataclasses
 import functools
 import logging
 from collections.abc import Iterable, Iterator, Sequence, Sized
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
 from docjax.errors import UserError
-from docjax.model.cosines import unit
+from docjax.model import encode_options, model_batch
+from docjax.model.encode_options import Options
 from docjax.model.inference import Inference, local_mesh
-from docjax.model.inputs import Item, as_document, as_list, check_list
+from docjax.model.inputs import Item, Items, as_documents, as_list, check_flag, items_of
 from docjax.model.reading import COUNTS, Reading
 from docjax.progress import bars
 from docjax.types import Arrays, Document, Encoded, GraphBuilder
 
 logger = logging.getLogger(__name__)
-
-Vectors = Float[np.ndarray, "... d"]  # one document: [d], a list: [b d]
 
 
 class SegmentVectors(NamedTuple):
@@ -49,48 +49,59 @@ class Encoding(Reading):
 
     @functools.cached_property
     def width(self) -> int:
-        """The length of a document vector."""
-        return len(next(self.encode_stream(["a"])))
+        """The length of a document vector. Raises UserError if `truncate_dim` is
+        longer."""
+        read, limit = list(self.read(["a"], {})), self.limits.segment_tokens
+        sparse = self.encoder.sparse
+        batch = model_batch.of_documents(read, limit, self.graph, sparse, None)
+        vectors = functools.partial(self.encoder_of(None).apply, method="vectors")
+        shaped: Any = jax.eval_shape(vectors, {"params": self.params}, batch)
+        return self._truncated(np.broadcast_to(np.float32(0), shaped.shape)).shape[-1]
 
     def encode(
         self,
-        documents: Item | Sequence[Item],
+        documents: Item | Items | None = None,
         *,
         prompt_name: str | None = None,
         prompt: str | None = None,
         batch_size: int | None = None,
-        show_progress_bar: bool = False,
-        normalize_embeddings: bool = False,
+        show_progress_bar: bool | None = False,
         return_stats: bool = False,
+        **options: Unpack[Options],
     ) -> Any:
         """Document vectors, float32 [documents, width], in the order given.
 
         A single document gives a single vector [width], as in sentence-transformers.
+        The caller may change the array.
 
         Args:
-          documents: a list of texts, dicts as in a JSON-lines corpus, or Documents; or
-            a single document.
+          documents: a list of texts, dicts as in a JSON-lines corpus, or Documents; a
+            column of a table or an array of texts; or a single document.
           prompt_name, prompt: the name or the words of another prompt; "": no prompt.
           batch_size: segments in one call; None chooses by the number of tokens.
-          normalize_embeddings: scales vectors to length 1.
           return_stats: returns the vectors and COUNTS: what was read and left out,
             documents without known words, and segments whose place has no trained row.
             Without `return_stats` a warning says what was left out and what is empty.
+          options: of sentence-transformers, see `docjax.model.encode_options.Options`.
 
         Raises:
-          UserError: for a document without text, and for a table.
+          UserError: for a document without text, before any is encoded; for a table;
+            and for an option that docjax has not.
         """
+        encode_options.check(options)
+        check_flag("show_progress_bar", show_progress_bar)
+        check_flag("return_stats", return_stats)
         items, alone = as_list(documents)
-        stats: dict[str, int] = {}
+        model, stats = self._cut_to(options.get("truncate_dim")), dict[str, int]()
         prompt = self.prompt_of(prompt, prompt_name, self.document_prompt)
-        options: Any = dict(batch_size=batch_size, stats=stats, prompt=prompt)
+        read = as_documents(items)
+        given: Any = dict(batch_size=batch_size, stats=stats, prompt=prompt)
         with bars.shown() if show_progress_bar else contextlib.nullcontext():
-            rows = list(self.encode_stream(items, **options))
+            rows = list(model.encode_stream(read, **given))
         if not return_stats:
             self.warn(stats)
-        vectors = np.stack(rows) if rows else self._no_vectors()
-        vectors = unit(vectors) if normalize_embeddings else vectors
-        vectors = vectors[0] if alone else vectors
+        vectors = np.stack(rows) if rows else model._no_vectors()
+        vectors = encode_options.finished(vectors, options, alone)
         return (vectors, stats) if return_stats else vectors
 
     encode_document = encode  # its name in sentence-transformers
@@ -165,29 +176,33 @@ class Encoding(Reading):
 
     def encode_queries(
         self,
-        texts: str | Sequence[str],
+        texts: str | Items | None = None,
         *,
         prompt_name: str | None = None,
         prompt: str | None = None,
-        normalize_embeddings: bool = False,
-    ) -> Vectors:
+        batch_size: int | None = None,
+        show_progress_bar: bool | None = False,
+        **options: Unpack[Options],
+    ) -> Any:
         """Query vectors, float32 [queries, width]; [width] for a single text.
 
-        A query is one segment of at most `limits.query_tokens` tokens. `prompt_name`
-        and `prompt` are as in `encode`.
+        A query is one segment of at most `limits.query_tokens` tokens. The arguments are
+        as in `encode`; there is no bar, since queries are short.
 
         Raises:
           UserError: for a longer query, because a part of the query would be lost.
         """
-        items, alone = as_list(texts)
+        del show_progress_bar
+        encode_options.check(options)
+        items, alone = as_list(texts, "queries")
+        model = self._cut_to(options.get("truncate_dim"))
         if not items:
-            return self._no_vectors()[:, : self.width // self.parts]
+            return model._no_vectors()[:, : model.width // model.parts]
         prompt = self.prompt_of(prompt, prompt_name, self.query_prompt)
         read = self.read_queries(items, prompt)
-        inference = self.inference(prompt=prompt)
-        vectors = self._truncated(inference.queries(self.params, read))
-        vectors = unit(vectors) if normalize_embeddings else vectors
-        return vectors[0] if alone else vectors
+        inference = self.inference(batch_size, prompt)
+        vectors = model._truncated(inference.queries(self.params, read))
+        return encode_options.finished(vectors, options, alone)
 
     encode_query = encode_queries  # its name in sentence-transformers
 
@@ -218,7 +233,7 @@ class Encoding(Reading):
         return np.stack([vector[:width] for vector in vectors])
 
     def segment_vectors(
-        self, documents: Sequence[Item], *, batch_size: int | None = None
+        self, documents: Items, *, batch_size: int | None = None
     ) -> list[SegmentVectors]:
         """The vectors and the texts of the segments that `encode` reads, by document.
 
@@ -229,11 +244,10 @@ class Encoding(Reading):
         Raises:
           UserError: for a document without text, and for anything but a list.
         """
-        check_list(documents)
         stats = dict.fromkeys(COUNTS, 0)
         cut, kept, texts = self.cut, [], []
-        for number, item in enumerate(documents):
-            whole, pieces = cut.with_texts(as_document(item, number))
+        for document in as_documents(items_of(documents)):
+            whole, pieces = cut.with_texts(document)
             kept.append(self.capped(whole, stats))
             texts.append([piece.text for piece in pieces[: len(kept[-1])]])
         self.warn(stats)
@@ -261,6 +275,15 @@ class Encoding(Reading):
             limit=self.limits.segment_tokens,
             batch=batch_size,
         )
+
+    def _cut_to(self, truncate_dim: int | None) -> Any:
+        """The model that keeps so many numbers of a vector; None: the model itself.
+        Raises UserError if its vectors have fewer."""
+        if truncate_dim is None:
+            return self
+        model: Any = dataclasses.replace(self, truncate_dim=truncate_dim)  # type: ignore[type-var]
+        model.width  # noqa: B018, raises before anything is encoded
+        return model
 
     def _truncated(self, vectors: Float[Arrays, "*s d"]) -> Any:
         """The first `truncate_dim` numbers. Raises UserError if there are fewer."""

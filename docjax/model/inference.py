@@ -29,6 +29,7 @@ from docjax.data.microbatches import (
 )
 from docjax.encoders.document import DocumentEncoder, without_segment
 from docjax.errors import UserError
+from docjax.model.inputs import check_whole
 from docjax.progress.bars import bar
 from docjax.types import DOCUMENT, QUERY, GraphBuilder, Graphs, Segments
 
@@ -53,7 +54,7 @@ def local_mesh() -> Mesh:
 class Inference:
     """Encodes tokenised documents; equal instances share their compiled functions.
 
-    Raises UserError for a `batch` below 1."""
+    Raises UserError for a `batch` that is no whole number of at least 1."""
 
     encoder: DocumentEncoder
     graph: GraphBuilder | None
@@ -62,8 +63,7 @@ class Inference:
     batch: int | None = None  # segments in one call; None chooses by tokens
 
     def __post_init__(self) -> None:
-        if self.batch is not None and self.batch < 1:
-            raise UserError(f"batch_size {self.batch}: give a number of at least 1")
+        check_whole("batch_size", self.batch)
 
     def encode(
         self, params: Any, documents: Iterable[Segments], total: int | None = None
@@ -84,7 +84,7 @@ class Inference:
             ends = np.cumsum([len(part) for part in segments])
             parts = np.concatenate(segments)
             padded = _pad(parts, round_up(len(parts)))  # few sizes are compiled
-            passages = np.asarray(self._apply("queries", params, padded))
+            passages = np.array(self._apply("queries", params, padded))
             parts = np.split(passages[: len(parts)], ends[:-1])
             yield from zip(vectors, parts, strict=True)
 
@@ -166,11 +166,11 @@ class Inference:
         if not len(queries):
             return np.zeros((0, 0), np.float32)
         vectors = np.concatenate(self.segments(params, queries, QUERY))
-        return np.asarray(self._apply("queries", params, vectors))
+        return np.array(self._apply("queries", params, vectors))
 
     def predictions(self, params: Any, vectors: np.ndarray) -> np.ndarray:
         """The classes that the training head gives to document vectors."""
-        return np.asarray(self._apply("predictions", params, vectors))
+        return np.array(self._apply("predictions", params, vectors))
 
     def attention(
         self, params: Any, document: Segments
@@ -211,7 +211,7 @@ class Inference:
         padded = _pad(queries, round_up(p)), _pad(keys, round_up(q))
         inputs = *padded, np.arange(len(padded[1])) < q
         both = self._apply("cross_attention", without_segment(params), *inputs)
-        chunks, weights = map(np.asarray, both)
+        chunks, weights = map(np.array, both)
         return chunks[:p], weights[:p, :q]
 
     @property
@@ -273,7 +273,7 @@ class Inference:
         graphs = device_graphs(group, self.graph, height, self.encoder.sparse)
         graphs = jax.tree.map(functools.partial(_pad, count=rows), graphs)
         inputs = vectors, lengths, places, graphs
-        return np.asarray(self._apply("documents", without_segment(params), *inputs))
+        return np.array(self._apply("documents", without_segment(params), *inputs))
 
     @functools.partial(jax.jit, static_argnums=(0, 1))
     def _apply(self, method: str, params: Any, *inputs: Any) -> Any:

@@ -25,7 +25,7 @@ from docjax.errors import UserError
 from docjax.huggingface import configs, docjax_json, exported, files
 from docjax.huggingface import weights as huggingface
 from docjax.model.document_model import DocumentModel
-from docjax.model.inputs import as_document
+from docjax.model.inputs import as_document, check_name, check_path, check_whole, shown
 from docjax.parts import named, outside
 from docjax.parts.homes import HOMES, OF_MODEL
 from docjax.storage import json_file
@@ -63,8 +63,11 @@ def load(
     Raises:
       UserError: if there is no model, or if a file of the model is damaged.
     """
-    if dtype not in (None, *DTYPES):
-        raise UserError(f"dtype {dtype!r} is none of {', '.join(DTYPES)}")
+    check_path("the model", path)
+    if dtype is not None:
+        check_name("dtype", dtype, DTYPES)
+    if not isinstance(revision, str | None):
+        raise UserError(f"revision {shown(revision)} is no name of a revision")
     prefixes = outside.prefixes(allow)
     folder, commit = files.find(path, revision)
     if (Path(path) / "checkpoints").is_dir():
@@ -74,6 +77,7 @@ def load(
     else:
         name = f"{str(path).partition('@')[0]}@{commit}" if commit else path
         model = load_transformer(name)
+    model = dataclasses.replace(model, source=str(path))
     model = _limited(model, truncate_dim, segments)
     return model if dtype is None else in_dtype(model, dtype)
 
@@ -90,8 +94,7 @@ def _limited(
         model = dataclasses.replace(model, truncate_dim=truncate_dim)
     if segments is None:
         return model
-    if segments < 1:
-        raise UserError(f"segments {segments}: give at least 1")
+    check_whole("segments", segments)
     limits = model.limits._replace(inference_segments=segments)
     return dataclasses.replace(model, limits=limits)
 

@@ -47,9 +47,9 @@ def of_documents(
     Raises:
       UserError: without documents, and for a `like` of queries.
     """
-    if like and graph:
+    like = _checked(like)
+    if like is not SMALLEST and graph:
         sparse = like.graphs.edges is not None
-    like = like or SMALLEST
     if like.rows is None:
         raise UserError("like is a batch of queries: give a batch of documents")
     counts = [len(document) for document in documents]
@@ -62,12 +62,21 @@ def of_documents(
     return ModelBatch(*read, rows, _with_edges(graphs, like))
 
 
+def _checked(like: ModelBatch | None) -> ModelBatch:
+    """The batch, or the smallest one. Raises UserError for what is no batch."""
+    if not isinstance(like, ModelBatch | None):
+        raise UserError(
+            f"like is a {type(like).__name__}: give what model.batch has returned"
+        )
+    return SMALLEST if like is None else like
+
+
 def of_queries(
     queries: Sequence[Segments], limit: int, like: ModelBatch | None
 ) -> ModelBatch:
     """The batch of tokenised queries, a row each; `limit` and `like` as above. Raises
     UserError without queries."""
-    return ModelBatch(*_microbatch(queries, len(queries), limit, like or SMALLEST))
+    return ModelBatch(*_microbatch(queries, len(queries), limit, _checked(like)))
 
 
 def _microbatch(

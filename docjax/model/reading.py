@@ -6,6 +6,7 @@
 import dataclasses
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from docjax.data.tokenizer import Tokenizer
 from docjax.data.units import Cut, Whole
 from docjax.encoders.document import DocumentEncoder
 from docjax.errors import UserError
-from docjax.model.inputs import Item, as_document
+from docjax.model.inputs import Item, as_document, shown
 from docjax.types import Order, ReadLimits, SegmentCutter, Segments, UnitCutter
 
 logger = logging.getLogger(__name__)
@@ -54,14 +55,17 @@ class Reading:
 
     def prompt_of(self, prompt: str | None, name: str | None, otherwise: str) -> str:
         """`prompt`, else the prompt called `name`, else `otherwise`. Raises UserError for
-        an unknown name."""
-        if prompt is None and name is not None and name not in self.prompts:
+        an unknown name, and for a prompt that is no text."""
+        if prompt is not None and not _is_text(prompt):
+            raise UserError(f"prompt {shown(prompt)} is no text: give the words")
+        known = isinstance(name, str) and name in self.prompts
+        if prompt is None and name is not None and not known:
             raise UserError(
-                f"prompt_name {name!r} is not one of the model's prompts: "
+                f"prompt_name {shown(name)} is not one of the model's prompts: "
                 f"{', '.join(self.prompts) or 'it has none'}; give the words as prompt"
             )
         if prompt is None:
-            return otherwise if name is None else self.prompts[name]
+            return self.prompts[name] if name is not None else otherwise
         return prompt
 
     def read(
@@ -83,11 +87,12 @@ class Reading:
         most = self.limits.query_segment
         cut = self._prompted(self.query_prompt if prompt is None else prompt)
         whole = dataclasses.replace(cut, units=Whole(), segments=OneEach())
-        queries = list(self._read(texts, whole))
+        items = [as_document(text, row, "query") for row, text in enumerate(texts)]
+        queries = list(self._read(items, whole))
         for text, query in zip(texts, queries, strict=True):
             if len(query) > 1 or len(query.tokens) > most:
                 raise UserError(
-                    f"query {text[:40]!r} has {len(query.tokens)} tokens, the model "
+                    f"query {shown(text)} has {len(query.tokens)} tokens, the model "
                     f"reads {most}: shorten it, or encode it as a document"
                 )
         empty = sum(not len(query.tokens) for query in queries)
@@ -163,3 +168,8 @@ class Reading:
             beyond = (kept.places >= rows) & (rows > 0)
             stats["segments_beyond_tables"] += int(beyond.any(axis=1).sum())
         return kept
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is a text without halves of characters."""
+    return isinstance(value, str) and value == value.encode("utf-8", "replace").decode()

@@ -71,7 +71,7 @@ def search_index(
 def check_system(system: str) -> None:
     """Raises UserError for a system that no index has."""
     if system not in systems.NAMES:
-        raise UserError(f"--system {system} is none of {', '.join(systems.NAMES)}")
+        raise UserError(f"system {system} is none of {', '.join(systems.NAMES)}")
 
 
 def query_vectors(
@@ -89,8 +89,9 @@ def hits(
     queries: Mapping[str, str],
     vectors: QueryVectors,
     ranking: Run,
+    most: int = SHOWN,
 ) -> Iterator[dict[str, Any]]:
-    """For each query its first SHOWN documents, each with title and best passage.
+    """For each query its first `most` documents, each with title and best passage.
 
     The best passage is the nearest one to the query. "maxp" has ranked the document by
     this passage; other systems may have ranked it by other words. Query vectors with
@@ -98,10 +99,11 @@ def hits(
     they add up.
 
     Args:
-      ranking: what a search in `index` has found.
+      ranking: what a search in `index` has found. Where the index has no passages, the
+        model reads the documents that are shown again.
 
     Raises:
-      UserError: if the index has no passages.
+      UserError: if the index has other passages than the model reads.
     """
     rows = index.ids.rows  # of those that the search has found
     for number, (query, text) in enumerate(queries.items()):
@@ -112,27 +114,47 @@ def hits(
                 (sentence, vector) for sentence, vector in pairs if vector.any()
             ]
         asked = vectors.whole[number], sentences
-        shown = list(ranking.get(query, {}).items())[:SHOWN]
+        found = dict(list(ranking.get(query, {}).items())[:most])
+        chosen = [rows[name] for name in found]
+        documents = [index.document(row) for row in chosen]
+        passages = _passages(model, index, chosen, documents)
+        shown = [
+            _shown(model, index, document, part, *asked)
+            for document, part in zip(documents, passages, strict=True)
+        ]
         yield {
             "query": query,
             "text": text,
             "hits": [
-                {"id": name, "score": score, **_shown(model, index, rows[name], *asked)}
-                for name, score in shown
+                {"id": name, "score": score, **facts}
+                for (name, score), facts in zip(found.items(), shown, strict=True)
             ],
         }
+
+
+def _passages(
+    model: DocumentModel,
+    index: Index,
+    rows: Sequence[int],
+    documents: Sequence[Document],
+) -> list[np.ndarray]:
+    """The vectors of the passages of each of these documents of an index."""
+    if not index.facts["passages"]:
+        read = model.encode_with_passages(documents, {})
+        return [passages for _, passages in read]
+    starts = index.starts
+    return [index.passages[starts[row] : starts[row + 1]] for row in rows]
 
 
 def _shown(
     model: DocumentModel,
     index: Index,
-    row: int,
+    document: Document,
+    vectors: np.ndarray,
     whole: np.ndarray,
     sentences: Sequence[tuple[str, np.ndarray]],
 ) -> dict[str, Any]:
     """The title of a document and its best passages for one query."""
-    vectors = index.passages[index.starts[row] : index.starts[row + 1]]
-    document = index.document(row)
     _, pieces = model.cut.with_texts(document)
     read = len(pieces[: model.limits.inference_segments])
     if read != len(vectors):

@@ -8,6 +8,7 @@ nearly so.
 import dataclasses
 import functools
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from docjax.retrieval.codes import Codes
 from docjax.retrieval.index_files import CODES, DOCUMENTS, GRAPH, STEPS, VECTORS, WORDS
 from docjax.retrieval.nearest import Best, Nearest
 from docjax.retrieval.systems import QueryVectors
+from docjax.storage import atomic
 from docjax.storage.arrays import mapped
 from docjax.storage.line_starts import Lines
 from docjax.storage.shards import PASSAGES, SIZES
@@ -86,6 +88,29 @@ class Index:
     def ids(self) -> Ids:
         return Ids(Lines(self.folder / beside(Path(VECTORS), "ids.jsonl")))
 
+    def save(self, folder: str | Path) -> Path:
+        """Copies the index into a new folder, and returns the folder.
+
+        Raises:
+          UserError: if the folder is there already or cannot be written.
+        """
+        folder = Path(folder)
+        if folder.exists():
+            raise UserError(f"{folder} exists: delete it, or give another folder")
+        partial = folder.with_name(f".{folder.name}.partial")
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(partial, ignore_errors=True)
+            shutil.copytree(self.folder, partial)
+            atomic.rename(partial, folder)
+        except OSError as error:
+            raise UserError(f"{folder}: cannot be written ({error})") from None
+        return folder
+
+    def __repr__(self) -> str:
+        passages = f", {len(self.passages)} passages" if self.facts["passages"] else ""
+        return f"Index of {len(self)} documents{passages} in {self.folder}"
+
     def document(self, row: int) -> Document:
         """The text of a document."""
         line = self._documents[row]
@@ -121,6 +146,9 @@ class Index:
         return fusion.fuse(by_vectors, by_words, weights, scale, top)
 
     def by_words(self, queries: Mapping[str, str], top: int) -> Run:
+        """By BM25. Raises UserError for an index without words."""
+        if self.facts["words"] is None:
+            raise UserError(f"{self.folder} has no words: make it with docjax index")
         words = bm25.load(self.folder / WORDS, self.ids)
         return words.search(queries, top)
 

@@ -18,7 +18,7 @@ from jaxtyping import Int
 from docjax.data import corpus as corpus_lib
 from docjax.data import corpus_files, once, splits
 from docjax.data.corpus import Corpus
-from docjax.data.documents import check_names
+from docjax.data.counted import check_names
 from docjax.data.records import full_text
 from docjax.data.seen import Seen
 from docjax.data.sources.lines import check_again

@@ -67,8 +67,10 @@ def _listen(host: str, port: int) -> socket.socket:
     six = ":" in host
     family = socket.AF_INET6 if six else socket.AF_INET
     try:
+        if not (0 <= port < 1 << 16 and host.isprintable()):
+            raise ValueError("a port is a number from 0 to 65535, a host a name")
         return socket.create_server((host, port), family=family, dualstack_ipv6=six)
-    except (OSError, OverflowError, ValueError) as error:
+    except (OSError, ValueError) as error:
         raise UserError(
             f"{host}:{port} cannot be listened at ({error}): give another --host or "
             "--port"

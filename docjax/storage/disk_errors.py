@@ -15,9 +15,16 @@ MENDS = {
     errno.EFBIG: "raise the limit of file sizes (ulimit -f)",
     errno.EROFS: "make it writable, or name another place",
     errno.EACCES: "give this user the right to it, or name another place",
+    errno.ENAMETOOLONG: "give a shorter name",
+    errno.ELOOP: "its links lead in a circle",
     errno.EIO: "repair the disk, or name another place",
 }
-READING = (errno.EACCES, errno.EIO)  # reading raises these too
+READING = (
+    errno.EACCES,
+    errno.EIO,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+)  # reading raises these too
 # tokenizers and TensorStore raise their own errors with these texts of the system.
 TEXTS = {
     os.strerror(number): number

@@ -1,4 +1,4 @@
-"""Tables in Python as records."""
+"""Tables and columns of other libraries as records and as plain values."""
 
 import datasets
 import numpy as np
@@ -7,6 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
+from docjax.data import tables
 from docjax.data.tables import column_names, records
 from docjax.errors import UserError
 
@@ -58,3 +59,80 @@ def test_what_is_no_table_is_one_line():
     frame = pd.DataFrame([[1, 2]], columns=["text", "text"])
     with pytest.raises(UserError, match="the DataFrame: 2 columns are called 'text'"):
         list(records(frame))
+
+
+SPARSE = {"text": ["a b", "c"], "label": [1, None], "title": [None, "T"]}
+RECORDS = [{"text": "a b", "label": 1}, {"text": "c", "title": "T"}]
+TABLES = {
+    "pandas": pd.DataFrame(SPARSE),
+    "polars": pl.DataFrame(SPARSE),
+    "lazy polars": pl.LazyFrame(SPARSE),
+    "Arrow": pa.table(SPARSE),
+    "datasets": datasets.Dataset.from_dict(SPARSE),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_every_table_gives_the_same_records(kind):
+    """pandas makes the labels 1.0 and NaN, which are 1 and missing."""
+    assert tables.is_table(TABLES[kind])
+    assert list(tables.documents(TABLES[kind])) == RECORDS
+
+
+def test_tables_by_split_are_joined():
+    parts = datasets.DatasetDict(train=TABLES["datasets"], test=TABLES["datasets"])
+    found = list(tables.documents(parts))
+    assert [row["split"] for row in found] == ["train"] * 2 + ["test"] * 2
+    assert found[0] == RECORDS[0] | {"split": "train"}
+
+
+def test_class_numbers_of_datasets_become_names():
+    features = datasets.Features(
+        {
+            "text": datasets.Value("string"),
+            "label": datasets.ClassLabel(names=["x", "y"]),
+        }
+    )
+    columns = {"text": ["a", "b"], "label": [1, -1]}
+    table = datasets.Dataset.from_dict(columns, features=features)
+    assert list(tables.documents(table)) == [{"text": "a", "label": "y"}, {"text": "b"}]
+
+
+def test_cells_are_plain_values():
+    cells = {"text": ["a"], "links": [np.array(["x"])], "label": [True], "n": [np.nan]}
+    assert list(tables.documents(pd.DataFrame(cells))) == [
+        {"text": "a", "links": ["x"], "label": "True", "metadata": {"n": None}}
+    ]
+
+
+def test_usual_names_count_and_a_table_without_a_text_names_its_columns():
+    found = tables.documents(pd.DataFrame({"Body": ["a"], "Category": [1]}))
+    assert list(found) == [{"text": "a", "label": 1}]
+    with pytest.raises(
+        UserError, match="columns are 'X', 'label': rename its column to"
+    ):
+        list(tables.documents(pd.DataFrame({"X": ["a"], "label": [1]})))
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        pd.Series(["a", None]),
+        pd.Series(["a", pd.NA], dtype="string"),
+        pd.Series(["a", None]).astype("category"),
+        pl.Series(["a", None]),
+        pa.array(["a", None]),
+        pa.chunked_array([["a"], [None]]),
+        np.array(["a", None], dtype=object),
+        datasets.Dataset.from_dict({"text": ["a", None]})["text"],
+    ],
+    ids=lambda column: f"{type(column).__module__} {getattr(column, 'dtype', '')}",
+)
+def test_a_column_has_plain_values(column):
+    found = tables.column(column)
+    assert (list(column) if found is None else found) == ["a", None]
+
+
+def test_values_of_other_libraries_become_plain():
+    values = np.str_("a"), pa.scalar("a"), np.int64(2), np.float32("nan"), pd.NA, pd.NaT
+    assert list(map(tables.plain, values)) == ["a", "a", 2, None, None, None]

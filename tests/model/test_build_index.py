@@ -236,7 +236,7 @@ def test_a_model_or_settings_of_another_index_are_refused(
     (tmp_path / "facts").rename(tmp_path / "index" / index_files.FACTS)
     with pytest.raises(UserError, match="no passages: make it again with docjax index"):
         search_index(model, made(), QUERIES, "maxp")
-    with pytest.raises(UserError, match="--system best is none of bm25"):
+    with pytest.raises(UserError, match="system best is none of bm25"):
         search_index(model, made(), QUERIES, "best")
     (tmp_path / "index/words/vocab.index.json").write_text("{}")
     with pytest.raises(UserError, match="words/vocab.index.json is damaged or missing"):

@@ -125,7 +125,7 @@ def test_a_model_without_classes_has_none_to_give(model):
 
 
 def test_a_batch_of_less_than_one_segment_is_refused(model):
-    with pytest.raises(UserError, match="batch_size -1: give a number"):
+    with pytest.raises(UserError, match="batch_size -1: give at least 1"):
         model.encode([SENTENCE], batch_size=-1)
 
 

@@ -220,7 +220,7 @@ def test_a_refused_call_does_not_stand_in_the_way_of_the_mended_one(
     long = model.with_prompt("word " * 600, None)
     with pytest.raises(UserError, match="no room for text: give a shorter prompt"):
         encode.encode_file(long, str(corpus), output)
-    with pytest.raises(UserError, match="--processes 0 is too small; give at least 1"):
+    with pytest.raises(UserError, match="processes 0 is too small; give at least 1"):
         encode.encode_file(model, str(corpus), output, processes=0)
     assert list(tmp_path.iterdir()) == []
 
