@@ -1,43 +1,68 @@
-"""The examples of the README, as a reader runs them."""
+"""The README and docs/commands.md: their examples, as a reader runs them."""
 
+import csv
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.pipeline import Pipeline
 
 from docjax import cli
 from docjax.serve import run as server
 
-README = (Path(__file__).resolve().parents[1] / "README.md").read_text()
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+NAME = "sentence-transformers/all-MiniLM-L6-v2"
 TEXTS = {"even": "The gradient flows back.", "odd": "A graph has nodes and edges."}
+COMMANDS = (ROOT / "docs/commands.md").read_text("utf-8")
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+def blocks(language: str, page: str = README) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
-def test_the_python_examples_run(run):
-    first, second = blocks("python")
-    found: dict = {}
-    exec(first.replace("runs/demo", str(run)), found)  # noqa: S102
-    assert found["vectors"].shape == (2, 32)
-    assert found["queries"].shape == (1, 32)
-    assert found["stats"]["documents"] == 2
-    comparison = found["comparison"]
-    assert comparison.segments.shape == (1, 1) and comparison.similarity != 0
-    assert [side.segments[0].text for side in (comparison.a, comparison.b)] == [
-        "A long text ...",
-        "Another long text ...",
+def test_the_ten_lines_print_what_the_readme_shows(minilm, capsys):
+    [code], [shown] = blocks("python"), blocks("text")
+    assert len(code.splitlines()) <= 10
+    exec(code.replace(NAME, str(minilm)), {})  # noqa: S102
+    assert capsys.readouterr().out == shown
+
+
+def test_the_two_commands_run(tmp_path):
+    """In processes of their own, with a few steps in place of the recipe's."""
+    with open(tmp_path / "articles.csv", "w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["title", "text", "label"])
+        for number in range(12):
+            for label, text in TEXTS.items():
+                rows.writerow([f"{label} {number}", f"{text} Number {number}.", label])
+    train, search = blocks("sh")[0].splitlines()
+    quick = f"{train} --config.steps=2 --config.checkpoint_every=2"
+    assert b'"eval/' in typed(quick, tmp_path)
+    assert (tmp_path / "runs/mine/report/index.html").exists()
+    assert typed(search, tmp_path).startswith(b"football injuries\n")
+
+
+def typed(command: str, folder: Path) -> bytes:
+    """What a command prints."""
+    words = [sys.executable, "-m", *shlex.split(command)]
+    return subprocess.check_output(words, cwd=folder, stderr=subprocess.DEVNULL)
+
+
+def test_the_readme_is_short_and_names_few_flags():
+    assert len(README.splitlines()) <= 90
+    prose = re.sub(r"```.*?```", "", README, flags=re.DOTALL)
+    parts = [
+        part for part in prose.split("\n\n") if not part.startswith(("#", "|", "!"))
     ]
-    exec(second.replace("runs/demo", str(run)), found)  # noqa: S102
-    assert isinstance(found["classifier"], Pipeline)
-    texts = list(TEXTS.values())
-    fitted = found["classifier"].fit(texts * 5, list(TEXTS) * 5)
-    assert fitted.predict(texts).tolist() == list(TEXTS)
+    sentences = [each for part in parts for each in re.split(r"(?<=[.:?])\s", part)]
+    long = [each for each in sentences if len(each.split()) > 30]
+    assert long == []
+    assert len(set(re.findall(r"--[a-z][\w.-]*", README))) <= 12
 
 
 @pytest.fixture
@@ -60,7 +85,7 @@ def files(tmp_path, monkeypatch) -> Path:
 
 def test_the_commands_run(run, files, monkeypatch, capsys):
     monkeypatch.setattr(server, "run", lambda *_, **__: print("served"))
-    [commands] = blocks("sh")
+    [commands] = blocks("sh", COMMANDS)
     for command in commands.splitlines():
         words = shlex.split(command.replace("runs/demo", str(run)))
         assert words[0] == "docjax"
