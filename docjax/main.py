@@ -216,15 +216,15 @@ def _run(
     from docjax.run.scoring import Scoring, plain_data
 
     ready = Scoring(prepared, local_mesh()).check(mode)
-    prepared = frozen.with_vectors(prepared)
+    prepared, scored = frozen.with_vectors(prepared), {}
     if mode == "train":
         mesh = sharding.mesh()
         prepared = with_share(prepared, mesh)
         fit_components(prepared, mesh)
-        scoring = Scoring(prepared, mesh, ready)
+        scoring = Scoring(prepared, mesh, ready, scored=scored)
         loop.train(prepared, _trainer(prepared, mesh), mesh, scoring, callbacks)
     after = trained_params(workdir, prepared.encoder)
-    local = Scoring(prepared, local_mesh(), ready)
+    local = Scoring(prepared, local_mesh(), ready, scored=scored)
     metrics = local(after) if mode == "evaluate" else last_metrics(workdir)
     if mode == "evaluate" and not metrics:
         raise UserError(
@@ -240,8 +240,9 @@ def _run(
         if mode == "export":
             export.export_run(workdir, config.allow)
         plain = plain_data(prepared, local.mesh)
-        found = retrieval_report.gathered(prepared, local.data(after), metrics)
-        page = run_report.write(prepared, local.data, plain, after, made_with, found)
+        read = local.scored_data
+        found = retrieval_report.gathered(prepared, read(after), metrics)
+        page = run_report.write(prepared, read, plain, after, made_with, found)
         logging.info("report: %s", page)
     wait("report")
     return metrics

@@ -1,0 +1,131 @@
+"""The systems of the report's first table, with what their scores could owe to chance.
+
+They are what the run keeps, its encoder alone, the encoder beside reduced TF-IDF, and
+TF-IDF. RUN/outcomes.json keeps what was computed, so that a report is written again at
+once.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from docjax.errors import UserError
+from docjax.run import baselines
+from docjax.run.prepared import Prepared
+from docjax.storage import atomic, json_file
+from docjax.types import AFTER, BEFORE, Outcome, Rows, Task, TaskData, TaskWithOutcomes
+
+TRAINED, START, ENCODER, BESIDE, WORDS = "trained start encoder beside words".split()
+TFIDF = (
+    "TF-IDF: a number for each word of the corpus, higher for words that few documents "
+    "have; a task that needs short vectors gets 256 numbers."
+)
+KEPT = {
+    "trained": "the trained model",
+    "mean": "the trained model",
+    "words": "the run's word vectors",
+    "start": "the run's start",
+}
+Read = Callable[[], TaskData]
+
+
+class System(NamedTuple):
+    """A row of the table."""
+
+    kind: str  # TRAINED, START, ENCODER, BESIDE or WORDS
+    name: str
+    outcomes: Mapping[str, Outcome]  # by the metric in metrics.jsonl
+    note: str = ""
+
+
+def of_run(
+    prepared: Prepared, scores: Rows, data: Mapping[str, Read], keeps: str
+) -> list[System]:
+    """The systems that tasks with outcomes have scored, the run's own first.
+
+    Args:
+      scores: the metrics of each row by name, as `report` gathers them.
+      data: the encoded documents of each row.
+      keeps: the name in RUN/judgement.json of what the run keeps.
+    """
+    encoder = encoder_name(prepared.config.init or "")
+    path = prepared.run / "outcomes.json"
+    known = json_file.read(path) if path.exists() else {}
+    found = []
+    known_rows = {name: scores[name] for name in scores if name in data}
+    for kind, row, name, note in _rows(prepared, known_rows, encoder, keeps):
+        ways = (row, baselines.REDUCED) if kind == WORDS else (row,)
+        read = [data[way] for way in ways if way in data]
+        kept = known.get(row, {})
+        if kept.get("scores") != scores[row]:
+            of_tasks = _outcomes(prepared.tasks, read)
+            fields = {metric: each._asdict() for metric, each in of_tasks.items()}
+            kept = known[row] = {"scores": scores[row], "outcomes": fields}
+        outcomes = {name: Outcome(**each) for name, each in kept["outcomes"].items()}
+        in_order = sorted(outcomes.items(), key=lambda item: not item[1].of_documents)
+        found.append(System(kind, name, dict(in_order), note))
+    atomic.write_text(path, json.dumps(known) + "\n")
+    return [system for system in found if system.outcomes]
+
+
+def encoder_name(init: str) -> str:
+    """The name of an encoder as people say it: all-MiniLM-L6-v2."""
+    return Path(init.partition("@")[0]).name
+
+
+def _rows(
+    prepared: Prepared, scores: Rows, encoder: str, keeps: str
+) -> list[tuple[str, str, str, str]]:
+    """The kind, the name in `scores`, the name and a note of each system."""
+    rows = [(TRAINED, AFTER, KEPT[keeps], "")] if AFTER in scores else []
+    plain = [name for name in scores if name.startswith(baselines.INIT)]
+    words_alone = prepared.encoder.document.words_alone
+    if plain:
+        best = max(plain, key=lambda name: np.mean(list(scores[name].values())))
+        note = _ways(encoder, baselines.INIT, best, scores)
+        rows.append((ENCODER, best, encoder, note))
+    elif BEFORE in scores and not words_alone:
+        rows.append((START, BEFORE, "before training", ""))
+    if baselines.BESIDE in scores:
+        name = f"{encoder} beside LSA"
+        note = (
+            f"{name}: its vectors (all words) and TF-IDF reduced to {baselines.WIDTH} "
+            "numbers (latent semantic analysis), each of length 1, side by side, "
+            "without training."
+        )
+        rows.append((BESIDE, baselines.BESIDE, name, note))
+    if baselines.ALL_WORDS in scores:
+        note = _ways("TF-IDF", baselines.WORDS, baselines.ALL_WORDS, scores)
+        rows.append((WORDS, baselines.ALL_WORDS, "TF-IDF", f"{TFIDF} {note}"))
+    return rows
+
+
+def _ways(name: str, start: str, shown: str, scores: Rows) -> str:
+    """Which way of a baseline the table shows, and what the mean of the other is."""
+    note = f"{name} is shown with {shown.removeprefix(start)}"
+    for other in (row for row in scores if row.startswith(start) and row != shown):
+        note += f"; {other.removeprefix(start)} stands in “All scores”"
+    return f"{note}."
+
+
+def _outcomes(tasks: Mapping[str, Task], data: Sequence[Read]) -> dict[str, Outcome]:
+    """The outcomes of the tasks, each from the first of `data` that it can read."""
+    found: dict[str, Outcome] = {}
+    for name, task in tasks.items():
+        if isinstance(task, TaskWithOutcomes):
+            found |= _of_task(name, task, data)
+    return found
+
+
+def _of_task(name: str, task: Any, data: Sequence[Read]) -> dict[str, Outcome]:
+    for read in data:
+        try:
+            task.check(read(), "test")
+            outcomes = task.outcomes(read(), "test")
+        except UserError:
+            continue
+        return {f"eval/{name}/{metric}": each for metric, each in outcomes.items()}
+    return {}
