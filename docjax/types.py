@@ -693,7 +693,7 @@ class Outcome(NamedTuple):
     the order of the scored documents, the same for every system.
     """
 
-    name: str  # "10-shot accuracy"
+    name: str  # "accuracy from 10 examples"
     use: str  # what a user does who needs a high score: "clusters"
     meaning: str  # in one sentence
     values: Sequence[float]

@@ -8,13 +8,19 @@ from typing import Any
 import numpy as np
 
 from docjax.explain.run_page import Cell, FirstScreen
-from docjax.run import systems as systems_lib
+from docjax.run import compared
 from docjax.run import verdict as verdict_lib
 from docjax.run.prepared import Prepared
-from docjax.run.systems import TRAINED, System
+from docjax.run.verdict import TRAINED, System
 from docjax.storage import json_file
 from docjax.types import Rows
 
+KEPT = {
+    "trained": "the trained model",
+    "mean": "the trained model",
+    "words": "the run's word vectors",
+    "start": "the run's start",
+}
 # What a run keeps, and whether it was shown to be better than its start.
 JUDGED = {
     ("trained", True): "The run keeps what it trained: that was better than its start",
@@ -42,7 +48,7 @@ def judgement(run: Path) -> dict[str, Any]:
 
 
 def first_screen(
-    prepared: Prepared, scores: Rows, data: Mapping[str, systems_lib.Read]
+    prepared: Prepared, scores: Rows, data: Mapping[str, compared.Read]
 ) -> FirstScreen:
     """The first screen of a run.
 
@@ -52,7 +58,9 @@ def first_screen(
     """
     judged = judgement(prepared.run)
     keeps = judged.get("keeps", "trained")
-    systems = systems_lib.of_run(prepared, scores, data, keeps)
+    names = KEPT[keeps], compared.encoder_name(prepared.config.init or "")
+    path = prepared.run / "outcomes.json"
+    systems = compared.of_run(path, prepared.tasks, scores, data, names)
     if systems and systems[0].kind == TRAINED:
         finding, advice = verdict_lib.verdict(_tried(prepared), systems, keeps)
     else:
@@ -61,7 +69,7 @@ def first_screen(
         finding, advice = NO_SCORES, LABEL.format(wanted=WANTED)
     shown = _shown(systems)
     return FirstScreen(
-        finding=finding,
+        finding=finding.replace("TF-IDF", "TF-IDF word counts", 1),
         advice=advice,
         judged=JUDGED.get((keeps, judged.get("helps", True)), "") if judged else "",
         reason=judged.get("reason", ""),
@@ -104,9 +112,9 @@ def _cells(
     best = verdict_lib.clear_best(systems)
     rows: dict[str, dict[str, Cell]] = {}
     for system in systems:
-        rows[system.name] = {}
+        row = rows[system.name.removeprefix("the ")] = {}
         for metric, outcome in system.outcomes.items():
-            rows[system.name][shown[metric]] = Cell(
+            row[shown[metric]] = Cell(
                 verdict_lib.number(float(np.mean(outcome.values))),
                 "–".join(map(verdict_lib.number, verdict_lib.interval(outcome))),
                 best.get(metric) == system.name,

@@ -12,14 +12,23 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import ttest_ind
 
-from docjax.run.systems import BESIDE, ENCODER, START, WORDS, System
 from docjax.types import Outcome
 
+TRAINED, START, ENCODER, BESIDE, WORDS = "trained start encoder beside words".split()
 RESAMPLES = 1000  # of the test documents
 INTERVAL = (2.5, 97.5)  # percentiles
 LEAST = 0.005  # a smaller difference of clusters is called none
 TELLS = 0.02  # test documents that leave more than this open are too few
 SIMPLEST = (WORDS, ENCODER, START, BESIDE)
+
+
+class System(NamedTuple):
+    """What the report compares: a row of its first table."""
+
+    kind: str  # TRAINED, START, ENCODER, BESIDE or WORDS
+    name: str
+    outcomes: Mapping[str, Outcome]  # by the metric in metrics.jsonl
+    note: str = ""
 
 
 class Difference(NamedTuple):
@@ -84,7 +93,7 @@ def verdict(tried: str, systems: Sequence[System], keeps: str) -> Verdict:
 
     Args:
       tried: "On 1,234 test documents with 20 labels".
-      keeps: as in `systems.of_run`; "start": training was not shown to help.
+      keeps: the name in RUN/judgement.json of what the run keeps; "start": training was not shown to help.
     """
     own, *others = systems
     if keeps == "start":  # the encoder is this start

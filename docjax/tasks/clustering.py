@@ -31,8 +31,8 @@ NORMALIZERS = {"nmi": "arithmetic"} | {
 
 SEEDS = 5  # of k-means, to tell a difference of clusters from chance
 MEANING = (
-    "normalised mutual information: how much the clusters of k-means tell of the labels, "
-    f"from 0 (nothing) to 1 (all); mean of k-means with {SEEDS} seeds"
+    "how much the clusters of k-means tell of the labels, from 0 (nothing) to 1 (all): "
+    f"the normalised mutual information, mean of k-means with {SEEDS} seeds"
 )
 
 logger = logging.getLogger(__name__)
@@ -75,7 +75,11 @@ class Clustering(TaskDefaults):
         seeds = range(self.seed, self.seed + SEEDS)
         tasks = [dataclasses.replace(self, seed=seed) for seed in seeds]
         values = [task.score(*both)["nmi"] for task in tasks]
-        return {"nmi": Outcome("NMI", "clusters", MEANING, values, of_documents=False)}
+        return {
+            "nmi": Outcome(
+                "cluster match (NMI)", "clusters", MEANING, values, of_documents=False
+            )
+        }
 
     def score(self, train: Embeddings, test: Embeddings) -> dict[str, float]:
         """`normalized_information` and `purity` of the test documents, all in [0, 1].

@@ -59,12 +59,12 @@ class FewShot(Classifier):
     def outcomes(self, data: TaskData, part: str) -> dict[str, Outcome]:
         draws, test = self.draws(data.labelled("train")), data.labelled(part)
         right = [self.classifier.right(few, test) for few in draws]
-        name = f"{self.shots}-shot accuracy"
+        name = f"accuracy from {self.shots} examples"
         meaning = (
-            f"the same after {self.shots} labelled documents of each class, mean of "
-            f"{self.repeats} draws of these documents"
+            f"the same after {self.shots} labelled training documents of each label, "
+            f"mean of {self.repeats} draws of these documents"
         )
-        use, values = "classification from few labels", np.mean(right, axis=0)
+        use, values = "few labels", np.mean(right, axis=0)
         return {"accuracy": Outcome(name, use, meaning, values.tolist(), True)}
 
     def draws(self, train: Embeddings) -> Iterator[Embeddings]:

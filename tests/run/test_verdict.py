@@ -3,8 +3,18 @@
 import numpy as np
 import pytest
 
-from docjax.run.systems import BESIDE, ENCODER, TRAINED, WORDS, System
-from docjax.run.verdict import clear_best, difference, interval, number, verdict
+from docjax.run.verdict import (
+    BESIDE,
+    ENCODER,
+    TRAINED,
+    WORDS,
+    System,
+    clear_best,
+    difference,
+    interval,
+    number,
+    verdict,
+)
 from docjax.types import Outcome
 
 TRIED = "On 400 test documents with 4 labels"

@@ -6,62 +6,51 @@ once.
 """
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from docjax.errors import UserError
 from docjax.run import baselines
-from docjax.run.prepared import Prepared
+from docjax.run.verdict import BESIDE, ENCODER, START, TRAINED, WORDS, System
 from docjax.storage import atomic, json_file
 from docjax.types import AFTER, BEFORE, Outcome, Rows, Task, TaskData, TaskWithOutcomes
 
-TRAINED, START, ENCODER, BESIDE, WORDS = "trained start encoder beside words".split()
 TFIDF = (
     "TF-IDF: a number for each word of the corpus, higher for words that few documents "
     "have; a task that needs short vectors gets 256 numbers."
 )
-KEPT = {
-    "trained": "the trained model",
-    "mean": "the trained model",
-    "words": "the run's word vectors",
-    "start": "the run's start",
-}
+NOT_TELLING = r"/|\.+|model|snapshots|[0-9a-f]{40}"  # parts of paths
 Read = Callable[[], TaskData]
 
 
-class System(NamedTuple):
-    """A row of the table."""
-
-    kind: str  # TRAINED, START, ENCODER, BESIDE or WORDS
-    name: str
-    outcomes: Mapping[str, Outcome]  # by the metric in metrics.jsonl
-    note: str = ""
-
-
 def of_run(
-    prepared: Prepared, scores: Rows, data: Mapping[str, Read], keeps: str
+    path: Path,
+    tasks: Mapping[str, Task],
+    scores: Rows,
+    data: Mapping[str, Read],
+    names: tuple[str, str],
 ) -> list[System]:
     """The systems that tasks with outcomes have scored, the run's own first.
 
     Args:
+      path: RUN/outcomes.json.
       scores: the metrics of each row by name, as `report` gathers them.
-      data: the encoded documents of each row.
-      keeps: the name in RUN/judgement.json of what the run keeps.
+      data: the encoded documents of rows; a row without them is no system.
+      names: of what the run keeps, and of the encoder `init`.
     """
-    encoder = encoder_name(prepared.config.init or "")
-    path = prepared.run / "outcomes.json"
     known = json_file.read(path) if path.exists() else {}
     found = []
     known_rows = {name: scores[name] for name in scores if name in data}
-    for kind, row, name, note in _rows(prepared, known_rows, encoder, keeps):
+    for kind, row, name, note in _rows(known_rows, *names):
         ways = (row, baselines.REDUCED) if kind == WORDS else (row,)
         read = [data[way] for way in ways if way in data]
         kept = known.get(row, {})
         if kept.get("scores") != scores[row]:
-            of_tasks = _outcomes(prepared.tasks, read)
+            of_tasks = _outcomes(tasks, read)
             fields = {metric: each._asdict() for metric, each in of_tasks.items()}
             kept = known[row] = {"scores": scores[row], "outcomes": fields}
         outcomes = {name: Outcome(**each) for name, each in kept["outcomes"].items()}
@@ -72,22 +61,25 @@ def of_run(
 
 
 def encoder_name(init: str) -> str:
-    """The name of an encoder as people say it: all-MiniLM-L6-v2."""
-    return Path(init.partition("@")[0]).name
+    """The name of an encoder as people say it: all-MiniLM-L6-v2.
+
+    `init` is a hub name, perhaps with a revision, or a folder; a folder called "model",
+    or after a commit in the hub's cache, has the name of the folder above it.
+    """
+    parts = Path(init.partition("@")[0]).parts
+    telling = [part for part in parts if not re.fullmatch(NOT_TELLING, part)]
+    return telling[-1].rpartition("--")[2] if telling else init
 
 
-def _rows(
-    prepared: Prepared, scores: Rows, encoder: str, keeps: str
-) -> list[tuple[str, str, str, str]]:
+def _rows(scores: Rows, own: str, encoder: str) -> list[tuple[str, str, str, str]]:
     """The kind, the name in `scores`, the name and a note of each system."""
-    rows = [(TRAINED, AFTER, KEPT[keeps], "")] if AFTER in scores else []
+    rows = [(TRAINED, AFTER, own, "")] if AFTER in scores else []
     plain = [name for name in scores if name.startswith(baselines.INIT)]
-    words_alone = prepared.encoder.document.words_alone
     if plain:
         best = max(plain, key=lambda name: np.mean(list(scores[name].values())))
         note = _ways(encoder, baselines.INIT, best, scores)
         rows.append((ENCODER, best, encoder, note))
-    elif BEFORE in scores and not words_alone:
+    elif BEFORE in scores:
         rows.append((START, BEFORE, "before training", ""))
     if baselines.BESIDE in scores:
         name = f"{encoder} beside LSA"

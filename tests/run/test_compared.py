@@ -1,12 +1,12 @@
 """Systems of the report's first table: their outcomes, kept and not computed again."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from docjax.run import systems
+from docjax.run import compared
+from docjax.run.compared import encoder_name
 from docjax.tasks.classification import Linear
 from docjax.tasks.clustering import Clustering
 from docjax.tasks.embeddings import LabelledVectors
@@ -46,23 +46,15 @@ def test_the_mean_of_an_outcome_is_the_score(name):
             assert len(outcome.values) == 5 and outcome.values[0] == known
 
 
-def prepared(folder, init: str = ""):
-    return SimpleNamespace(
-        run=folder,
-        tasks=TASKS,
-        config=SimpleNamespace(init=init),
-        encoder=SimpleNamespace(document=SimpleNamespace(words_alone=False)),
-    )
-
-
-def of_run(folder, read, keeps="trained", **others):
+def of_run(folder, read, **others):
     """The systems of a run of MiniLM, from rows of baselines by name."""
     rows = {AFTER: lambda: read(2.0)} | {
         name: lambda away=away: read(away) for name, away in others.items()
     }
     values = {name: scores(TASKS, data(1.0), "test") for name in rows}
-    run = prepared(folder, "sentence-transformers/all-MiniLM-L6-v2@c9745ed1")
-    return systems.of_run(run, values, rows, keeps)
+    encoder = encoder_name("sentence-transformers/all-MiniLM-L6-v2@c9745ed1")
+    names = "the trained model", encoder
+    return compared.of_run(folder / "outcomes.json", TASKS, values, rows, names)
 
 
 def test_systems_have_names_that_people_use(tmp_path):
@@ -83,7 +75,6 @@ def test_systems_have_names_that_people_use(tmp_path):
     first = next(iter(found[0].outcomes.values()))
     assert first.of_documents  # columns of documents come before those of seeds
     assert "cut at 256 tokens" in found[1].note and "256 numbers" in found[3].note
-    assert of_run(tmp_path, data, keeps="start")[0].name == "the run's start"
 
 
 def test_a_report_that_is_written_again_computes_nothing_again(tmp_path):
@@ -114,6 +105,7 @@ def test_words_that_a_task_cannot_read_are_reduced(tmp_path):
         "TF-IDF, 256 dimensions": lambda: data(1.0),
     }
     values = {name: scores(TASKS, data(1.0), "test") for name in rows}
-    found = systems.of_run(prepared(tmp_path), values, rows, "trained")
+    path, names = tmp_path / "outcomes.json", ("the trained model", "")
+    found = compared.of_run(path, TASKS, values, rows, names)
     assert found[-1].name == "TF-IDF"
     assert set(found[-1].outcomes) == set(found[0].outcomes)
