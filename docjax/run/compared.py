@@ -99,7 +99,7 @@ def _ways(name: str, start: str, shown: str, scores: Rows) -> str:
     """Which way of a baseline the table shows, and what the mean of the other is."""
     note = f"{name} is shown with {shown.removeprefix(start)}"
     for other in (row for row in scores if row.startswith(start) and row != shown):
-        note += f"; {other.removeprefix(start)} stands in “All scores”"
+        note += f"; for {other.removeprefix(start)} see “All scores”"
     return f"{note}."
 
 

@@ -56,6 +56,9 @@ class Clustering(TaskDefaults):
     all_documents: bool = False
     normalize: bool = False  # to length 1, so that k-means compares cosines
 
+    def is_score(self, metric: str) -> bool:
+        return metric in ("nmi", "purity")  # of the other forms papers print one
+
     def check(self, data: TaskData, part: str) -> None:
         check_labels(data, "train", part)
         labels = data.labels(part)

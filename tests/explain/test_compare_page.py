@@ -125,7 +125,10 @@ def test_a_similarity_has_its_percentile_among_pairs_of_the_corpus(found, tmp_pa
     quantiles = np.linspace(-1, 1, 1001).tolist()  # 0.8125 is above 90.6 % of them
     yardstick = Yardstick(documents=1000, quantiles=quantiles)
     page = compare.write(tmp_path / "a.html", found, yardstick).read_text("utf-8")
-    assert "more than <b>90.6 %</b> of the pairs" in page and "1,000 documents" in page
+    assert (
+        "more similar than <b>90.6 %</b> of the pairs" in page
+        and "1,000 documents" in page
+    )
     facts = compare.facts(found, yardstick)
     assert facts["similarity"] == 0.8125 and facts["percentile"] == 90.6
     assert compare.facts(found)["percentile"] is None
