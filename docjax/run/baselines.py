@@ -76,7 +76,8 @@ class TfIdf:
             raise UserError(
                 f"TF-IDF: {words} words for {documents} documents are too few"
             )
-        return TruncatedSVD(width, random_state=0).fit(matrix)
+        with np.errstate(invalid="ignore", divide="ignore"):  # texts that are all equal
+            return TruncatedSVD(width, random_state=0).fit(matrix)
 
 
 def readers(texts: Texts, tfidf: TfIdf, plain: Readers) -> Readers:

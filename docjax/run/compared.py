@@ -21,7 +21,7 @@ from docjax.types import AFTER, BEFORE, Outcome, Rows, Task, TaskData, TaskWithO
 
 TFIDF = (
     "TF-IDF: a number for each word of the corpus, higher for words that few documents "
-    "have; a task that needs short vectors gets 256 numbers."
+    f"have, {baselines.WIDTH} numbers for a task that needs short vectors"
 )
 NOT_TELLING = r"/|\.+|model|snapshots|[0-9a-f]{40}"  # parts of paths
 Read = Callable[[], TaskData]
@@ -77,8 +77,8 @@ def _rows(scores: Rows, own: str, encoder: str) -> list[tuple[str, str, str, str
     plain = [name for name in scores if name.startswith(baselines.INIT)]
     if plain:
         best = max(plain, key=lambda name: np.mean(list(scores[name].values())))
-        note = _ways(encoder, baselines.INIT, best, scores)
-        rows.append((ENCODER, best, encoder, note))
+        ways = _ways(baselines.INIT, best, scores)
+        rows.append((ENCODER, best, encoder, f"{encoder}: the encoder alone, {ways}."))
     elif BEFORE in scores:
         rows.append((START, BEFORE, "before training", ""))
     if baselines.BESIDE in scores:
@@ -90,17 +90,17 @@ def _rows(scores: Rows, own: str, encoder: str) -> list[tuple[str, str, str, str
         )
         rows.append((BESIDE, baselines.BESIDE, name, note))
     if baselines.ALL_WORDS in scores:
-        note = _ways("TF-IDF", baselines.WORDS, baselines.ALL_WORDS, scores)
-        rows.append((WORDS, baselines.ALL_WORDS, "TF-IDF", f"{TFIDF} {note}"))
+        ways = _ways(baselines.WORDS, baselines.ALL_WORDS, scores)
+        rows.append((WORDS, baselines.ALL_WORDS, "TF-IDF", f"{TFIDF}; {ways}."))
     return rows
 
 
-def _ways(name: str, start: str, shown: str, scores: Rows) -> str:
-    """Which way of a baseline the table shows, and what the mean of the other is."""
-    note = f"{name} is shown with {shown.removeprefix(start)}"
-    for other in (row for row in scores if row.startswith(start) and row != shown):
-        note += f"; for {other.removeprefix(start)} see “All scores”"
-    return f"{note}."
+def _ways(start: str, shown: str, scores: Rows) -> str:
+    """Which way of a baseline the table shows, and where its other way stands."""
+    others = [row for row in scores if row.startswith(start) and row != shown]
+    names = " and ".join(row.removeprefix(start) for row in others)
+    where = f" (for {names} see “All scores”)" if names else ""
+    return f"{shown.removeprefix(start)}{where}"
 
 
 def _outcomes(tasks: Mapping[str, Task], data: Sequence[Read]) -> dict[str, Outcome]:

@@ -13,7 +13,7 @@ from docjax.run import verdict as verdict_lib
 from docjax.run.prepared import Prepared
 from docjax.run.verdict import TRAINED, System
 from docjax.storage import json_file
-from docjax.types import Rows
+from docjax.types import Outcome, Rankings, Rows, TaskOfRankings
 
 KEPT = {
     "trained": "the trained model",
@@ -39,6 +39,15 @@ LABEL = (
     'with "label" and "split": "test".'
 )
 WANTED = 200
+NOT_TOLD = (
+    "The scores of this run stand below: its tasks do not tell what of a difference is "
+    "noise."
+)
+# What every task of rankings has scored, the simplest first.
+SEARCHES = {"bm25": "words (BM25)", "dense": "vectors", "fused": "words and vectors"}
+RANKED = (
+    "how near to the top the relevant documents of a query stand, mean over queries"
+)
 
 
 def judgement(run: Path) -> dict[str, Any]:
@@ -58,13 +67,19 @@ def first_screen(
     """
     judged = judgement(prepared.run)
     keeps = judged.get("keeps", "trained")
-    names = KEPT[keeps], compared.encoder_name(prepared.config.init or "")
+    names = (
+        KEPT.get(keeps, KEPT["trained"]),
+        compared.encoder_name(prepared.config.init or ""),
+    )
     path = prepared.run / "outcomes.json"
     systems = compared.of_run(path, prepared.tasks, scores, data, names)
     if systems and systems[0].kind == TRAINED:
         finding, advice = verdict_lib.verdict(_tried(prepared), systems, keeps)
+    elif searches := _searches(prepared):
+        tried, systems = searches
+        finding, advice = verdict_lib.of_search(tried, systems)
     else:
-        systems, finding, advice = [], "", ""
+        systems, finding, advice = [], NOT_TOLD if scores else "", ""
     if not scores:
         finding, advice = NO_SCORES, LABEL.format(wanted=WANTED)
     shown = _shown(systems)
@@ -80,6 +95,25 @@ def first_screen(
         ],
         notes=[system.note for system in systems if system.note],
     )
+
+
+def _searches(prepared: Prepared) -> tuple[str, list[System]] | None:
+    """What the first task of rankings searched, and its ways to search, the simplest
+    first; None without such a task."""
+    for name, task in prepared.tasks.items():
+        if not isinstance(task, TaskOfRankings):
+            continue
+        rankings = task.rankings(prepared.run / name)
+        if rankings and rankings.queries:
+            tried = f"On {len(rankings.queries):,} test queries"
+            return tried, [_search(rankings, way) for way in SEARCHES]
+    return None
+
+
+def _search(rankings: Rankings, way: str) -> System:
+    scores = [query.scores[way] for query in rankings.queries]
+    outcome = Outcome(rankings.metric, "search", RANKED, scores, of_documents=True)
+    return System("search", SEARCHES[way], {rankings.metric: outcome})
 
 
 def _tried(prepared: Prepared) -> str:

@@ -63,8 +63,8 @@ def write(
     sample = _or_none(_encoded, prepared, read, texts.sample, tfidf)
     apart = set(prepared.tasks).difference(each.task for each in retrieval)
     if sample:
-        fingerprint = prepared.model(params).fingerprint()
-        yardstick.write(prepared.run, sample.vectors[AFTER], fingerprint)
+        model = load(prepared.run, allow=prepared.config.allow)  # as others load it
+        yardstick.write(prepared.run, sample.vectors[AFTER], model.fingerprint())
     return run_page.write(
         prepared.run,
         run_page.Report(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import ttest_ind
+from scipy.stats import t
 
 from docjax.types import Outcome
 
@@ -64,10 +64,8 @@ def difference(a: Outcome, b: Outcome) -> Difference:
     mean = float(np.mean(a.values) - np.mean(b.values))
     if a.of_documents:
         return Difference(mean, *_of_means(np.subtract(a.values, b.values)))
-    low, high = mean, mean
-    if np.ptp(a.values) or np.ptp(b.values):
-        test = ttest_ind(a.values, b.values, equal_var=False)
-        low, high = map(float, test.confidence_interval(0.95))
+    half = _welch(a.values, b.values)
+    low, high = mean - half, mean + half
     if abs(mean) < LEAST:
         low, high = min(low, 0.0), max(high, 0.0)
     return Difference(mean, low, high)
@@ -93,7 +91,8 @@ def verdict(tried: str, systems: Sequence[System], keeps: str) -> Verdict:
 
     Args:
       tried: "On 1,234 test documents with 20 labels".
-      keeps: the name in RUN/judgement.json of what the run keeps; "start": training was not shown to help.
+      keeps: the name in RUN/judgement.json of what the run keeps; "start": training was
+        not shown to help.
     """
     own, *others = systems
     if keeps == "start":  # the encoder is this start
@@ -116,11 +115,34 @@ def verdict(tried: str, systems: Sequence[System], keeps: str) -> Verdict:
         return _mixed(tried, own, other, against[other.name])
     if level:
         simplest = min(level, key=lambda each: SIMPLEST.index(each.kind))
-        return _level(tried, own, simplest, against[simplest.name], keeps, systems)
+        found = _level(tried, own, simplest, against[simplest.name], keeps, systems)
+        beaten = [each.name for each in others if each not in level]
+        if beaten:
+            above = f" {_list(beaten)}: worse than {own.name} by more than noise."
+            return found._replace(finding=found.finding + above)
+        return found
     rival = max(others, key=lambda each: sum(_means(each).values()))
     finding = f"{tried}, {own.name} wins. {_told(own, rival, against[rival.name])}"
     advice = _of_start(systems) if keeps == "start" else "Take this model."
     return Verdict(finding, advice)
+
+
+def of_search(tried: str, systems: Sequence[System]) -> Verdict:
+    """The verdict on ways to search, which were scored on the same queries.
+
+    Args:
+      tried: "On 50 test queries".
+      systems: the simplest first.
+    """
+    ranked = sorted(systems, key=lambda each: -sum(_means(each).values()))
+    best, others = ranked[0], ranked[1:]
+    level = [each for each in others if _is_level(_against(best, each))]
+    simplest = min([best, *level], key=list(systems).index)
+    told = " ".join(_told(best, each, _against(best, each)) for each in others)
+    finding = f"{tried}, {best.name} finds the answers best. {told}"
+    if simplest is best:
+        return Verdict(finding, f"Search by {best.name}.")
+    return Verdict(finding, f"Search by {simplest.name}: as good, and simpler.")
 
 
 def _against(a: System, b: System) -> dict[str, Difference]:
@@ -220,7 +242,8 @@ def _level(
     finding = f"{tried}, {own.name} and {other.name} are level. {told}"
     more = _documents_to_tell(own, found)
     if more:
-        finding = f"{tried}, nothing is certain. {told}"
+        names = f"{own.name} and {other.name}"
+        finding = f"{tried}, {names} cannot be told apart. {told}"
         advice = f"Too few test documents to tell: label about {more:,} more."
     elif keeps == "start":
         advice = _of_start(systems)
@@ -252,6 +275,15 @@ def _score(system: System, metric: str) -> str:
 
 def _means(system: System) -> dict[str, float]:
     return {m: float(np.mean(each.values)) for m, each in system.outcomes.items()}
+
+
+def _welch(a: Sequence[float], b: Sequence[float]) -> float:
+    """Half of the 95 % interval of the difference of two means, by Welch's t-test."""
+    parts = [float(np.var(x, ddof=1)) / len(x) for x in (a, b)]
+    if not sum(parts):
+        return 0.0
+    squares = [part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True)]
+    return float(t.ppf(0.975, sum(parts) ** 2 / sum(squares)) * math.sqrt(sum(parts)))
 
 
 def _of_means(values: np.ndarray) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_ind
 
 from docjax.run.verdict import (
     BESIDE,
@@ -13,6 +14,7 @@ from docjax.run.verdict import (
     difference,
     interval,
     number,
+    of_search,
     verdict,
 )
 from docjax.types import Outcome
@@ -71,6 +73,8 @@ def test_seeds_are_compared_by_a_test_of_means():
     a, b = seeds(0.62, 0.60, 0.61, 0.63, 0.59), seeds(0.55, 0.54, 0.56, 0.55, 0.53)
     assert difference(a, b).low > 0 > difference(b, a).high
     assert difference(a, seeds(0.5, 0.7, 0.6, 0.55, 0.65)).low < 0
+    test = ttest_ind(a.values, b.values, equal_var=False).confidence_interval(0.95)
+    assert difference(a, b)[1:] == pytest.approx((test.low, test.high))
     same, near = seeds(*[0.7] * 5), seeds(*[0.699] * 5)
     assert difference(same, near).low == 0  # no difference that anybody needs
     assert difference(same, seeds(*[0.6] * 5)).low == pytest.approx(0.1)
@@ -100,7 +104,7 @@ def test_words_that_are_as_good_are_simpler():
 def test_too_few_documents_tell_nothing_and_more_are_asked_for():
     systems = [own(right(0.9, 50)), tfidf(right(0.86, 50, seed=1))]
     found = verdict("On 50 test documents with 4 labels", systems, "trained")
-    assert "nothing is certain. Within noise: accuracy .900" in found.finding
+    assert "TF-IDF cannot be told apart. Within noise: accuracy .900" in found.finding
     count = int(found.advice.split("about ")[1].split(" more")[0].replace(",", ""))
     known = difference(systems[0].outcomes["eval/c/accuracy"], right(0.86, 50, seed=1))
     half = (known.high - known.low) / 2
@@ -109,6 +113,14 @@ def test_too_few_documents_tell_nothing_and_more_are_asked_for():
     both = 50 + 2 * count  # a little more, as the draw decides
     enough = [own(right(0.9, both)), tfidf(right(0.86, both, seed=1))]
     assert verdict(TRIED, enough, "trained").advice == "Take this model."
+
+
+def test_what_is_beaten_beside_a_level_one_is_said():
+    mini = system(ENCODER, "all-MiniLM-L6-v2", right(0.9, 4000))
+    systems = [own(right(0.9, 4000)), mini, tfidf(right(0.7, 4000, seed=1))]
+    found = verdict(TRIED, systems, "trained")
+    assert "TF-IDF: worse than the trained model by more than noise." in found.finding
+    assert found.advice == "all-MiniLM-L6-v2 is as good: take it, it needs no training."
 
 
 def test_an_encoder_that_is_better_alone_is_used_as_it_is():
@@ -142,6 +154,26 @@ def test_where_each_is_better_at_something_the_use_decides():
         "eval/c/accuracy": "the trained model",
         "eval/k/nmi": "TF-IDF",
     }
+
+
+def test_of_ways_to_search_the_simplest_of_the_best_is_advised():
+    ways = {"words (BM25)": 0.4, "vectors": 0.2, "words and vectors": 0.6}
+    systems = [
+        system("search", name, right(share, seed=i))
+        for i, (name, share) in enumerate(ways.items())
+    ]
+    found = of_search("On 400 test queries", systems)
+    assert found.finding.startswith(
+        "On 400 test queries, words and vectors finds the answers best. By more than "
+        "noise: accuracy .600 (words (BM25) .400)"
+    )
+    assert found.advice == "Search by words and vectors."
+    level = [systems[0], systems[2]._replace(outcomes=systems[0].outcomes)]
+    found = of_search("On 400 test queries", level)
+    assert found.advice == "Search by words (BM25)."
+    better = system("search", "vectors", right(0.405, seed=0))
+    found = of_search("On 400 test queries", [systems[0], better])
+    assert found.advice == "Search by words (BM25): as good, and simpler."
 
 
 def test_a_run_with_nothing_beside_it_says_its_scores():
