@@ -183,11 +183,8 @@ def of_words(corpus: str, flags: argparse.Namespace) -> Any:
     for document in _documents(corpus, flags)():
         texts[document.split].append(full_text(document))
         labels[document.split].append(document.label)
-    train = texts["train"]
-    vectors = {
-        part: baselines.tfidf_vectors(train, found, baselines.WIDTH)
-        for part, found in texts.items()
-    }
+    tfidf = baselines.TfIdf(texts["train"])
+    vectors = {part: tfidf.reduced(found) for part, found in texts.items()}
     labelled = lambda part: Embeddings(vectors[part], labels[part])
     return types.SimpleNamespace(labelled=labelled)
 

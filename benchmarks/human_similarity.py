@@ -36,8 +36,8 @@ def main(given: Sequence[str] | None = None) -> None:
     news = tiny.rated_news if flags.tiny else news_texts.rated_news
     rated, others, similarities = news()
     texts = [*rated, *others]
-    words = baselines.tfidf_vectors(texts, rated, None).toarray()
-    reduced = baselines.tfidf_vectors(texts, rated, baselines.WIDTH)
+    tfidf = baselines.TfIdf(texts)
+    words, reduced = tfidf(rated).toarray(), tfidf.reduced(rated)
     vectors = {"TF-IDF": words, "TF-IDF, 256 dimensions": reduced}
     vectors["MiniLM"] = docjax.load(flags.init).encode(rated)
     for seed in flags.seeds:

@@ -213,7 +213,7 @@ def _run(
         # scikit-learn loads slowly: a mistake in a flag is reported before.
         from docjax.run.scoring import Scoring
 
-        ready = Scoring(prepared, local_mesh()).check(mode)
+        ready, scored = Scoring(prepared, local_mesh()).check(mode), {}
         prepared = frozen.with_vectors(prepared)
         if mode == "train":
             mesh = sharding.mesh()
@@ -221,10 +221,11 @@ def _run(
             fit_components(prepared, mesh)
             trainer = _trainer(prepared, mesh)
     if mode == "train":
-        scoring = Scoring(prepared, mesh, ready)
+        scoring = Scoring(prepared, mesh, ready, scored=scored)
         loop.train(prepared, trainer, mesh, scoring, callbacks)
     after = trained_params(workdir, prepared.encoder)
-    local, metrics = Scoring(prepared, local_mesh(), ready), last_metrics(workdir)
+    local = Scoring(prepared, local_mesh(), ready, scored=scored)
+    metrics = last_metrics(workdir)
     if mode == "evaluate":
         with bar("scores"):
             metrics = local(after)
@@ -253,8 +254,9 @@ def _report(scoring: Any, params: Any, metrics: dict[str, Any], made_with: str) 
 
     prepared = scoring.prepared
     plain = plain_data(prepared, scoring.mesh)
-    found = retrieval_report.gathered(prepared, scoring.data(params), metrics)
-    return report.write(prepared, scoring.data, plain, params, made_with, found)
+    read = scoring.scored_data
+    found = retrieval_report.gathered(prepared, read(params), metrics)
+    return report.write(prepared, read, plain, params, made_with, found)
 
 
 def _prepared(config: RunConfig, workdir: Path, mode: str) -> Prepared:

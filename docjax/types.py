@@ -673,9 +673,6 @@ class Task(Protocol):
     def is_score(self, metric: str) -> bool:
         """Whether a metric stands in the report's table of scores."""
 
-    def tells_gain(self, metric: str) -> bool:
-        """Whether a higher value says that training helped."""
-
     def tables(self, measured: Rows, published: Rows) -> Sequence[Table]:
         """Tables of its own for the report, from the metrics before and after training
         and of the baselines by row, and those of `report.published` for this task."""
@@ -687,6 +684,28 @@ class TaskOfPairs(Protocol):
 
     def similar(self, data: TaskData, part: str) -> Sequence[tuple[str, str]]:
         """The ids of similar documents. Raises UserError if there are none."""
+
+
+class Outcome(NamedTuple):
+    """A score as the report's first table shows it, and the values whose mean it is.
+
+    The values tell how much of a difference could be chance. Those of documents are in
+    the order of the scored documents, the same for every system.
+    """
+
+    name: str  # "accuracy from 10 examples"
+    use: str  # what a user does who needs a high score: "clusters"
+    meaning: str  # in one sentence
+    values: Sequence[float]
+    of_documents: bool  # one value for each scored document; else one for each seed
+
+
+@runtime_checkable
+class TaskWithOutcomes(Protocol):
+    """A task that tells how much of its scores could be chance."""
+
+    def outcomes(self, data: TaskData, part: str) -> Mapping[str, Outcome]:
+        """The outcome of each of its main scores, by metric."""
 
 
 @runtime_checkable

@@ -101,7 +101,7 @@ def trained(tiny, tmp_path_factory) -> Path:
     return folder / "run"
 
 
-def test_it_learns_the_subjects_of_a_corpus(trained):
+def test_it_learns_the_subjects_of_a_corpus(trained, capsys):
     lines = list(map(json.loads, (trained / "metrics.jsonl").read_text().splitlines()))
     nmi, shots = (
         [line[f"eval/{name}"] for line in lines if f"eval/{name}" in line]
@@ -113,7 +113,13 @@ def test_it_learns_the_subjects_of_a_corpus(trained):
     assert shots[-1] > shots[0] + 0.1
     page = (trained / "report/index.html").read_text("utf-8")
     assert "Training helped" in page and "TF-IDF, all words" in page
-    assert "init, cut at" in page
+    assert "init, cut at" in page and "beside LSA" in page and "Take" in page
+    files = [trained.parent / f"{name}.json" for name in "ab"]
+    for file, word in zip(files, ("spring", "winter")):
+        file.write_text(json.dumps({"text": f"one {word} and more of it"}))
+    cli.main(["compare", *map(str, (trained, *files))])
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert 0 <= found["percentile"] <= 100
 
 
 def test_excerpts_choose_the_share_of_the_words(trained):

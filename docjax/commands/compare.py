@@ -1,8 +1,9 @@
 """`docjax compare`: how similar two documents are, and which passages match.
 
 A and B are texts (.txt, .md, .html, .pdf, .docx), or JSON with title and sections; `-`
-is standard input. The command prints the similarity, the texts, and the strongest links of sections and
-segments as JSON. With --html it prints the similarity, and a page shows the rest.
+is standard input. The command prints the similarity, its percentile among pairs of the
+model's corpus, the texts, and the strongest links of sections and segments as JSON. With
+--html it prints the similarity and the percentile, and a page shows the rest.
 """
 
 import argparse
@@ -29,7 +30,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(flags: argparse.Namespace) -> None:
-    from docjax.explain import compare_page
+    from docjax.explain import compare_page, yardstick
 
     if flags.html:
         options.check_file("--html", str(flags.html))
@@ -37,16 +38,16 @@ def run(flags: argparse.Namespace) -> None:
     if flags.a == flags.b == "-":
         raise UserError("A and B are both standard input; give A or B as a file")
     a, b = _read(flags.a, flags.encoding), _read(flags.b, flags.encoding)
-    comparison = docjax.load(flags.model, allow=flags.allow).compare(a, b)
+    model = docjax.load(flags.model, allow=flags.allow)
+    comparison, pairs = model.compare(a, b), yardstick.read(Path(flags.model), model)
     if not flags.html:
-        print(json.dumps(compare_page.facts(comparison)))
+        print(json.dumps(compare_page.facts(comparison, pairs)))
         return
     try:
-        page = compare_page.write(flags.html, comparison)
+        page = compare_page.write(flags.html, comparison, pairs)
     except OSError as error:
         raise UserError(f"{flags.html}: cannot be written ({error.strerror})") from None
-    similarity = round(comparison.similarity, 6)
-    print(json.dumps({"similarity": similarity, "html": str(page)}))
+    print(json.dumps(compare_page.measured(comparison, pairs) | {"html": str(page)}))
 
 
 def _read(name: str, encoding: str | None) -> Any:

@@ -20,31 +20,48 @@
     shown.textContent =
       `${links[kind][number][2].toFixed(3)} · ${both.map(words).join("… ↔ ")}…`;
   };
-  const go = (kind, number) => {
+  const go = (kind, number, behavior) => {
     chosen = [kind, number];
     show(kind, number);
     const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
     ends(kind, number).forEach((element, side) => {
       const room = (panes[side].clientHeight - element.offsetHeight) / 2;
       panes[side].scrollTo({ top: element.offsetTop - Math.max(room, 8),
-        behavior: calm ? "auto" : "smooth" });
+        behavior: behavior || (calm ? "auto" : "smooth") });
     });
   };
 
-  const scale = (side) => map.clientHeight / panes[side].scrollHeight;
-  const make = (name, attributes) => {
-    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
-    Object.entries(attributes).forEach(([key, value]) => element.setAttribute(key, value));
-    return map.appendChild(element);
+  const make = (attributes) => {
+    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    Object.entries(attributes).forEach(([key, value]) => path.setAttribute(key, value));
+    return map.appendChild(path);
   };
-  const shape = (kind, number) => {
-    const w = map.clientWidth, m = w / 2;
-    const [[a, b], [c, d]] = ends(kind, number).map((element, side) =>
-      [0, element.offsetHeight].map((y) => (element.offsetTop + y) * scale(side)));
+  const clamp = (y, { top, bottom }) => Math.min(Math.max(y, top), bottom);
+  // Where a link meets an element: the part of the element that its pane shows.
+  const place = (element, side, stacked, box) => {
+    const pane = panes[side].getBoundingClientRect(), own = element.getBoundingClientRect();
+    const [top, bottom] = [own.top, own.bottom].map((y) => clamp(y, pane) - box.top);
+    const x = (side && !stacked ? own.left : own.right) - box.left;
+    return { top, bottom, x, seen: bottom - top > 1 };
+  };
+  const shape = (kind, a, b, stacked) => {
+    const far = stacked ? map.clientWidth : (a.x + b.x) / 2;  // where curves turn
     if (kind === "sections")
-      return `M0,${a}C${m},${a} ${m},${c} ${w},${c}V${d}C${m},${d} ${m},${b} 0,${b}Z`;
-    const y = (a + b) / 2, z = (c + d) / 2;
-    return `M0,${y}C${m},${y} ${m},${z} ${w},${z}`;
+      return `M${a.x},${a.top}C${far},${a.top} ${far},${b.top} ${b.x},${b.top}` +
+        `V${b.bottom}C${far},${b.bottom} ${far},${a.bottom} ${a.x},${a.bottom}Z`;
+    const [y, z] = [a, b].map(({ top, bottom }) => (top + bottom) / 2);
+    return `M${a.x},${y}C${far},${y} ${far},${z} ${b.x},${z}`;
+  };
+  const follow = () => {  // the links end at the passages, wherever these are now
+    const [a, b] = panes.map((pane) => pane.getBoundingClientRect());
+    const stacked = b.left < a.right, box = map.getBoundingClientRect();
+    all(".map path").forEach((path) => {
+      const { kind, link } = path.dataset;
+      const [from, to] = ends(kind, link).map((e, side) => place(e, side, stacked, box));
+      path.setAttribute("d", shape(kind, from, to, stacked));
+      path.classList.toggle("away", from.seen !== to.seen);
+      path.classList.toggle("hidden", !from.seen && !to.seen);
+    });
   };
   const drawn = (slider) => {
     const kind = slider.dataset.kind, count = +slider.value;
@@ -53,8 +70,7 @@
     for (let number = count - 1; number >= 0; number--) {  // the strongest on top
       const share = high > low ? (links[kind][number][2] - low) / (high - low) : 1;
       const opacity = (0.25 + 0.75 * share).toFixed(3);
-      const path = make("path", { d: shape(kind, number), "data-kind": kind,
-        "data-link": number, opacity });
+      const path = make({ "data-kind": kind, "data-link": number, opacity });
       const passages = kind === "segments" ? ends(kind, number) : [];
       passages.forEach((passage) => {
         passage.classList.add("linked");
@@ -67,10 +83,6 @@
       });
     }
   };
-  const follow = () => map.querySelectorAll("rect").forEach((rect, side) => {
-    rect.setAttribute("y", panes[side].scrollTop * scale(side));
-    rect.setAttribute("height", panes[side].clientHeight * scale(side));
-  });
   const draw = () => {
     map.replaceChildren();
     all(".linked").forEach((passage) => {
@@ -78,8 +90,6 @@
       passage.onpointerenter = passage.onpointerleave = passage.onclick = null;
     });
     sliders.forEach(drawn);
-    panes.forEach((_, side) => make("rect", { x: side ? map.clientWidth - 4 : 0,
-      width: 4 }));  // the visible part of each text
     follow();
     if (chosen) show(...chosen);
   };
@@ -89,5 +99,7 @@
     go(button.dataset.kind, +button.dataset.link);
     document.querySelector(".compare").scrollIntoView({ block: "center" });
   }));
-  new ResizeObserver(draw).observe(map);
+  draw();
+  new ResizeObserver(follow).observe(map);
+  if (links.segments.length) go("segments", 0, "instant");
 })();

@@ -1,9 +1,8 @@
 """The page that shows why two documents are similar: `write(path, comparison)`.
 
 The page shows both texts side by side. Bands between the texts are the strongest links
-of their sections, and curves are the strongest links of their segments. If a text fits
-its pane, its curves end beside the passages. Otherwise they end at the passages' places
-in the whole text, as on a scroll bar.
+of their sections, and curves are the strongest links of their segments. They end at the
+passages, and follow them when a text is scrolled or the window changes.
 """
 
 import dataclasses
@@ -14,6 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from docjax.explain import page
+from docjax.explain.yardstick import Yardstick
 from docjax.model.compare import Comparison, Side
 from docjax.storage import atomic
 
@@ -30,29 +30,41 @@ TEMPLATE = page.template(
 Link = tuple[int, int, float]  # row, column, cosine
 
 
-def write(path: Path, comparison: Comparison) -> Path:
+def write(
+    path: Path, comparison: Comparison, yardstick: Yardstick | None = None
+) -> Path:
     """Writes the page of a comparison, one file, and returns its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_text(path, html(comparison))
+    atomic.write_text(path, html(comparison, yardstick))
     return path
 
 
-def html(comparison: Comparison) -> str:
+def html(comparison: Comparison, yardstick: Yardstick | None = None) -> str:
     """The page of a comparison."""
     title = f"{comparison.a.title} · {comparison.b.title}"
-    return TEMPLATE.render(title=title, **values(comparison))
+    return TEMPLATE.render(title=title, **values(comparison, yardstick))
 
 
-def facts(comparison: Comparison) -> dict[str, Any]:
+def facts(comparison: Comparison, yardstick: Yardstick | None = None) -> dict[str, Any]:
     """A comparison as JSON: the similarity, the texts and the strongest links."""
     told = {
-        "similarity": round(comparison.similarity, 6),
+        **measured(comparison, yardstick),
         "documents": [_document(side) for side in (comparison.a, comparison.b)],
         "links": links(comparison),
     }
     if comparison.chunks:
         told["chunks"] = chunk_links(comparison)
     return told
+
+
+def measured(
+    comparison: Comparison, yardstick: Yardstick | None = None
+) -> dict[str, float | None]:
+    """The similarity, and its percentile among pairs of the model's corpus; None
+    without a corpus."""
+    similarity = comparison.similarity
+    percentile = yardstick.percentile(similarity) if yardstick else None
+    return {"similarity": round(similarity, 6), "percentile": percentile}
 
 
 def chunk_links(comparison: Comparison) -> list[dict[str, Any]]:
@@ -107,7 +119,9 @@ def strongest(cosines: Float[np.ndarray, "_ _"], most: int) -> list[Link]:
     ]
 
 
-def values(comparison: Comparison) -> dict[str, Any]:
+def values(
+    comparison: Comparison, yardstick: Yardstick | None = None
+) -> dict[str, Any]:
     """The values for `comparison.html.jinja`: the cosine, the texts, the links."""
     chosen = links(comparison)
     if comparison.sections.size == 1:
@@ -117,7 +131,8 @@ def values(comparison: Comparison) -> dict[str, Any]:
         for kind, most in DRAWN.items()
     }
     return {
-        "similarity": comparison.similarity,
+        **measured(comparison, yardstick),
+        "yardstick": yardstick,
         "sides": dict(zip(NAMES, (comparison.a, comparison.b))),
         "passages": passages,
         "links": chosen,

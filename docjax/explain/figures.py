@@ -43,7 +43,7 @@ def curves(
             f"no curve to draw: {', '.join(runs) or 'no run'} logged none of "
             f"{', '.join(metrics)}; lower log_every or name other metrics"
         )
-    figure, axes = style.grid(len(points), columns=3, width=3.7, height=2.7)
+    figure, axes = style.grid(len(points), columns=2, width=3.7, height=2.7)
     for axis, (metric, lines) in zip(axes, points.items(), strict=True):
         style.plain(axis, title=metric, x="step")
         handles = _lines(axis, lines)
@@ -95,7 +95,7 @@ def tsne_panels(
     chosen = tsne.sample(len(labels), most)
     maps = {n: tsne.positions(x[chosen]) for n, x in panels.items()}
     shown = [labels[i] for i in chosen]
-    figure, axes = style.grid(len(maps), columns=3, width=3.7, height=3.7)
+    figure, axes = style.grid(len(maps), columns=2, width=3.7, height=3.7)
     for axis, (name, xy) in zip(axes, maps.items(), strict=True):
         style.plain(axis, title=name)
         axis.set(xticks=[], yticks=[])

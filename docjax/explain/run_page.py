@@ -1,13 +1,12 @@
 """The page about a run, `report/index.html`: one file that opens offline.
 
 `write(run_dir, Report(...))` makes the page from plain data and from the figures of
-figures.py. The page says which of its parts are missing.
+figures.py. A part without content is left out.
 """
 
 import dataclasses
 import importlib.metadata
 import json
-import math
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -27,18 +26,20 @@ FACTS = "source units examples views segments encoder objective batch steps epoc
 PACKAGES = (
     "jax flax optax orbax-checkpoint grain transformers tokenizers numpy scikit-learn"
 ).split()
-SECTIONS = {
-    "scores": "Scores",
-    "data": "Data",
-    "training": "Training",
-    "map": "Map of the documents",
-    "attention": "Attention",
-    "words": "Words",
+SECTIONS = {  # one without content is left out
+    "answer": "In short",
+    "clusters": "Clusters",
+    "neighbours": "Neighbours",
+    "map": "Map",
     "retrieval": "Retrieval",
     "analyses": "Analyses",
+    "attention": "Attention",
+    "words": "Words",
+    "training": "Training",
+    "data": "Data",
+    "scores": "All scores",
     "export": "Export",
-    "configuration": "Configuration",
-    "reproduce": "Reproduce",
+    "settings": "Settings",
 }
 TEMPLATE = page.template(
     page.FOLDER / "run_page.html.jinja", script=page.FOLDER / "run_page.js"
@@ -88,6 +89,51 @@ class Query:
     hits: Mapping[str, Sequence[Hit]]
 
 
+class Cell(NamedTuple):
+    """A score on the first screen."""
+
+    score: str
+    interval: str  # in which it could lie by chance
+    is_best: bool = False  # beyond noise
+
+
+@dataclasses.dataclass(frozen=True)
+class FirstScreen:
+    """What the page says first."""
+
+    finding: str  # what was tried, what wins, by how much, and whether that is noise
+    advice: str
+    judged: str  # what the run keeps, in a sentence; "" if it did not judge
+    reason: str  # of that, in its full length
+    rows: Mapping[str, Mapping[str, Cell]]  # system -> score -> cell
+    meanings: Sequence[str]  # of the scores
+    notes: Sequence[str]  # what the systems are
+
+
+class Named(NamedTuple):
+    """A document by its title and label; "" without a label."""
+
+    title: str
+    label: str
+
+
+class Cluster(NamedTuple):
+    """A cluster of documents, with the words and titles that tell it from others."""
+
+    documents: int
+    label: str  # the most frequent one; "" without labels
+    share: float  # of the documents that have this label
+    words: Sequence[str]
+    titles: Sequence[str]
+
+
+class Neighbours(NamedTuple):
+    """A document and its nearest ones, by the name of the vectors."""
+
+    document: Named
+    nearest: Mapping[str, Sequence[Named]]
+
+
 class Shown(NamedTuple):
     """A table of a task, and the PNG of its drawing."""
 
@@ -122,13 +168,16 @@ class Export:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """The content of the page, in the order of the mappings. None: a missing part."""
+    """The content of the page, in the order of the mappings. A part that is None or
+    empty is left out."""
 
     name: str
     config: Mapping[str, Any]
-    # "after training" -> {"eval/clustering/nmi": 0.52}; higher is better everywhere
+    first: FirstScreen | None = None
+    # "after training" -> {"eval/clustering/nmi": 0.52}
     scores: Mapping[str, Mapping[str, Number]] = dataclasses.field(default_factory=dict)
-    helped: str = ""  # whether training helped, in words
+    clusters: Sequence[Cluster] = ()
+    neighbours: Sequence[Neighbours] = ()
     # "train" -> {"documents": 2000, "words cut by caps": 0, "padding": 0.04}
     data: Mapping[str, Mapping[str, Number | str]] = dataclasses.field(
         default_factory=dict
@@ -156,21 +205,31 @@ def write(run_dir: Path, report: Report) -> Path:
 
 def html(report: Report, folder: Path) -> str:
     """The page; links to figures are relative to `folder`."""
-    absent = {"attention" if report.words else "words"}  # a mean of words has no graph
-    if not report.retrieval:
-        absent.add("retrieval")
-    if not (report.tables or report.maps):
-        absent.add("analyses")
     config, scores = report.config, _scores(report.scores)
+    present = {
+        "answer": report.first and (report.first.finding or report.first.judged),
+        "clusters": report.clusters,
+        "neighbours": report.neighbours,
+        "map": report.tsne,
+        "retrieval": report.retrieval,
+        "analyses": report.tables or report.maps,
+        "attention": report.attention,
+        "words": report.words,
+        "training": report.curves,
+        "data": report.data,
+        "scores": page.row_names(scores),
+        "export": report.export,
+        "settings": True,
+    }
     return TEMPLATE.render(
         title=report.name,
         facts={
             key: _short(config[key]) for key in FACTS if config.get(key) is not None
         },
-        sections={name: text for name, text in SECTIONS.items() if name not in absent},
+        sections={name: text for name, text in SECTIONS.items() if present[name]},
         report=report,
         scores=scores,
-        best=_best(scores),
+        first=report.first,
         curves=page.picture(report.curves, folder),
         map=page.picture(report.tsne, folder),
         attention=[_attention(each, folder) for each in report.attention],
@@ -227,17 +286,6 @@ def _table(shown: Shown, folder: Path) -> dict[str, Any]:
         "picture": page.picture(shown.figure, folder),
         "caption": drawing.caption if drawing else "",
     }
-
-
-def _best(scores: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
-    """The highest finite value of each metric that at least two columns have."""
-    best = {}
-    for metric in page.row_names(scores):
-        values = [metrics[metric] for metrics in scores.values() if metric in metrics]
-        finite = list(filter(math.isfinite, values))
-        if len(finite) > 1 and not metric.endswith("_std"):
-            best[metric] = max(finite)
-    return best
 
 
 def _attention(attention: Attention, folder: Path) -> dict[str, Any]:

@@ -1,49 +1,44 @@
-"""Gathers what the report of a run shows: scores, curves, maps, attention.
+"""Gathers what the report of a run shows: who wins, documents, curves, data.
 
 `docjax.explain.run_page` writes the page, `docjax.explain.figures` draws its figures.
 """
 
-import dataclasses
+import functools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from docjax.data import graphs
 from docjax.data.records import full_text
-from docjax.data.vocabulary import Vocabulary, vocabulary
+from docjax.data.splits import evenly
 from docjax.errors import UserError
-from docjax.explain import figures, run_page, similarity_maps
+from docjax.explain import figures, run_page, yardstick
 from docjax.huggingface import docjax_json
-from docjax.model import compare as comparison
-from docjax.model.document_model import DocumentModel
 from docjax.model.load import load
-from docjax.run import baselines, metrics, task_report
+from docjax.run import baselines, explained, first_screen, metrics, task_report
+from docjax.run import report_documents as documents_lib
+from docjax.run.explained import Data
 from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
-from docjax.storage import json_file
-from docjax.types import (
-    AFTER,
-    BEFORE,
-    Document,
-    EncoderOfWords,
-    Section,
-    TaskData,
-    TaskOfPairs,
-)
+from docjax.run.report_documents import Sample
+from docjax.types import AFTER, BEFORE, Document, TaskData
 
 logger = logging.getLogger(__name__)
 
-Data = Callable[[Any], TaskData]  # parameters -> the run's documents, encoded with them
-
 CURVES = ("train/loss", "train/in_batch_accuracy", "train/accuracy")
-MAP = 1000  # the most documents in a t-SNE panel
-WORDS, NEAREST = 12, 8  # words on the page, and the nearest words of each
+SAMPLE = 1000  # the most documents in clusters and on the map
 EXPLAINED = 3  # documents whose attention is shown
 NODES = 30  # segments of such a document
-PAIRS = 3  # similar pairs of documents whose maps are shown
+
+
+class Texts(NamedTuple):
+    """What the report reads of the source."""
+
+    scored: dict[int, str]  # of the documents that tasks score, by number
+    sample: list[Document]
+    explained: list[Document]
 
 
 def write(
@@ -61,26 +56,37 @@ def write(
       made_with: the command that made the run; the page shows this command.
       retrieval: what `docjax.run.retrieval_report` has gathered.
     """
-    figures_dir = prepared.run / "figures"
-    lines, sample = metrics.read(prepared.run), _sample(prepared)
-    texts, shown = _texts(prepared, sample)
-    scores = _scores(prepared, lines, texts, plain)
-    others = set(prepared.tasks).difference(each.task for each in retrieval)
+    folder, lines = prepared.run / "figures", metrics.read(prepared.run)
+    texts = _texts(prepared, _sample(prepared))
+    read = _readers(prepared, data, params)
+    parts, tfidf = _parts(prepared, texts)
+    others = baselines.readers(parts, tfidf, dict(plain))
+    scores = _scores(prepared, lines, others)
+    sample = _or_none(_encoded, prepared, read, texts.sample, tfidf)
+    apart = set(prepared.tasks).difference(each.task for each in retrieval)
+    if sample:
+        model = load(prepared.run, allow=prepared.config.allow)  # as others load it
+        yardstick.write(prepared.run, sample.vectors[AFTER], model.fingerprint())
     return run_page.write(
         prepared.run,
         run_page.Report(
             name=prepared.run.name,
             config=prepared.config.to_json(),
+            first=first_screen.first_screen(prepared, scores, {**read, **others}),
             scores=task_report.scores(prepared.tasks, scores),
-            helped=_helped(prepared, task_report.gains(prepared.tasks, scores)),
+            clusters=_or_none(documents_lib.clusters, sample) or (),
+            neighbours=_or_none(documents_lib.neighbours, sample) or (),
             data=_data(prepared, lines),
-            curves=_or_none(_curves, prepared, figures_dir / "curves", lines),
-            tsne=_or_none(_map, prepared, data, figures_dir, params, sample, texts),
-            attention=_or_none(_attention, prepared, figures_dir, params, shown) or (),
-            words=_words(prepared, params),
+            curves=_or_none(_curves, prepared, folder / "curves", lines),
+            tsne=_or_none(documents_lib.draw_map, sample, folder / "map"),
+            attention=_or_none(
+                explained.attention, prepared, folder, params, texts.explained
+            )
+            or (),
+            words=explained.words(prepared, params),
             retrieval=retrieval,
-            tables=task_report.of_run(prepared.config, others, scores, figures_dir),
-            maps=_or_none(_maps, prepared, data, params, figures_dir) or {},
+            tables=task_report.of_run(prepared.config, apart, scores, folder),
+            maps=_or_none(explained.maps, prepared, data, params, folder) or {},
             export=_or_none(_export, prepared.run, prepared.config.allow),
             commands={"This run was made with": made_with} if made_with else {},
         ),
@@ -89,6 +95,8 @@ def write(
 
 def _or_none(draw, *arguments) -> Any:
     """The result of `draw`, or None if there is too little to draw."""
+    if arguments[0] is None:
+        return None
     try:
         return draw(*arguments)
     except UserError as error:
@@ -97,37 +105,82 @@ def _or_none(draw, *arguments) -> Any:
 
 
 def _sample(prepared: Prepared) -> np.ndarray:
-    """The labelled documents on the map: test documents, else training documents."""
+    """The documents in clusters and on the map: labelled test documents, else labelled
+    training documents, else any that training could read."""
     rows = prepared.scored("test" if len(prepared.rows("test")) else "train")
+    if not len(rows):
+        return evenly(prepared.in_reach, SAMPLE)
     generator = np.random.default_rng(prepared.config.seed)
-    chosen = generator.choice(len(rows), min(MAP, len(rows)), replace=False)
+    chosen = generator.choice(len(rows), min(SAMPLE, len(rows)), replace=False)
     return rows[np.sort(chosen)]
 
 
-def _texts(
-    prepared: Prepared, sample: np.ndarray
-) -> tuple[dict[int, str], list[Document]]:
-    """The texts of the scored documents by number, and the documents to explain.
+def _texts(prepared: Prepared, sample: np.ndarray) -> Texts:
+    """Reads the source once.
 
     The documents to explain are those in `sample` with the most sections and at most
     NODES segments, or the shortest if all have more segments.
     """
-    chosen, texts = set(sample), {}
-    shown: list[tuple[tuple[int, int], Document]] = []
+    texts, chosen = Texts({}, [], []), set(sample.tolist())
+    ranked: list[tuple[tuple[int, int], Document]] = []
     scored = {*prepared.scored("train"), *prepared.scored("test")}
     for row, document in enumerate(prepared.documents()):
         if row in scored:
-            texts[row] = full_text(document)
+            texts.scored[row] = full_text(document)
         segments = int(prepared.corpus.counts[row])
         rank = (len(document.sections), segments)
         rank = rank if segments <= NODES else (-segments, 0)
         if row in chosen:
-            ranked = sorted([*shown, (rank, document)], key=lambda pair: pair[0])
-            shown = ranked[-EXPLAINED:]
-    return texts, [document for _, document in reversed(shown)]
+            texts.sample.append(document)
+            ranked = sorted([*ranked, (rank, document)], key=lambda pair: pair[0])
+            ranked = ranked[-EXPLAINED:]
+    texts.explained.extend(document for _, document in reversed(ranked))
+    return texts
 
 
-def _scores(prepared: Prepared, lines, texts, plain) -> dict[str, dict[str, float]]:
+def _readers(prepared: Prepared, data: Data, params: Any) -> baselines.Readers:
+    """The documents encoded after training, and before it if that says something: an
+    untrained encoder beside word vectors does not, nor does a start that is kept."""
+    readers = {AFTER: functools.cache(lambda: data(params))}
+    keeps = first_screen.judgement(prepared.run).get("keeps")
+    if keeps == "start" or prepared.encoder.document.words_alone:
+        return readers
+    initial = _or_none(start_params, prepared.config, prepared.encoder, prepared.run)
+    if initial is not None:
+        readers = {BEFORE: functools.cache(lambda: data(initial)), **readers}
+    return readers
+
+
+def _parts(prepared: Prepared, texts: Texts) -> tuple[baselines.Texts, baselines.TfIdf]:
+    """The labelled texts of both parts, and TF-IDF of those of training; of the sample
+    if there are none."""
+    parts = {}
+    for part in ("train", "test"):
+        rows = prepared.scored(part).tolist()
+        labels = [prepared.corpus.labels[row] for row in rows]
+        parts[part] = [texts.scored[row] for row in rows], labels
+    train, _ = parts["train"]
+    return parts, baselines.TfIdf(train or list(map(full_text, texts.sample)))
+
+
+def _encoded(
+    prepared: Prepared,
+    readers: baselines.Readers,
+    documents: Sequence[Document],
+    tfidf: baselines.TfIdf,
+) -> Sample | None:
+    """The sample with its vectors; None for fewer documents than a map needs."""
+    if len(documents) < documents_lib.LEAST:
+        return None
+    ids = [document.id for document in documents]
+    vectors = {name: read().vectors(ids) for name, read in readers.items()}
+    reduced = _or_none(tfidf.reduced, [full_text(each) for each in documents])
+    if reduced is not None:
+        vectors["TF-IDF"] = reduced
+    return Sample(documents, vectors, None if reduced is None else tfidf)
+
+
+def _scores(prepared: Prepared, lines, others) -> dict[str, dict[str, float]]:
     """Task metrics before and after training, and of what a user has without it."""
     evaluations = []
     for line in lines:
@@ -138,40 +191,10 @@ def _scores(prepared: Prepared, lines, texts, plain) -> dict[str, dict[str, floa
         return {}
     step, first = evaluations[0]
     start = {BEFORE: first} if step == 0 else {}
-    return start | {AFTER: evaluations[-1][1]} | _baselines(prepared, texts, plain)
-
-
-def _baselines(
-    prepared: Prepared,
-    texts: dict[int, str],
-    plain: Mapping[str, Callable[[], TaskData]],
-) -> dict[str, dict[str, float]]:
-    """The scores of what a user has without docjax."""
-    parts = {}
-    for part in ("train", "test"):
-        rows = [row for row in prepared.rows(part).tolist() if row in texts]
-        labels = [prepared.corpus.labels[row] for row in rows]
-        parts[part] = [texts[row] for row in rows], labels
-    path = prepared.run / "baselines.json"
     tasks = {name: task for name, task in prepared.tasks.items() if task.on_baselines}
-    return baselines.baselines(path, tasks, parts, plain)
-
-
-def _helped(prepared: Prepared, scores: Mapping[str, Mapping[str, float]]) -> str:
-    """Whether training helped, in words: the judgement, and how the scores compare."""
-    path, said = prepared.run / "judgement.json", []
-    if path.exists():
-        said.append(json_file.read(path)["reason"])
-    after = scores.get(AFTER, {})
-    above = []
-    for name, values in scores.items():
-        metrics_of_both = [metric for metric in after if metric in values]
-        if name != AFTER and metrics_of_both:
-            better = sum(after[m] > values[m] for m in metrics_of_both)
-            above.append(f"“{name}” on {better} of {len(metrics_of_both)}")
-    if above:
-        said.append(f"the kept vectors score above {', '.join(above)} metrics")
-    return " ".join(f"{text[0].upper()}{text[1:]}." for text in said)
+    path = prepared.run / "baselines.json"
+    found = baselines.baselines(path, tasks, others)
+    return start | {AFTER: evaluations[-1][1]} | found
 
 
 def _data(prepared: Prepared, lines) -> dict[str, dict[str, Any]]:
@@ -221,39 +244,6 @@ def _curves(prepared: Prepared, path: Path, lines) -> Path:
     return figures.curves(path, runs, names)
 
 
-def _map(prepared: Prepared, data: Data, folder: Path, params, sample, texts) -> Path:
-    """Draws t-SNE before and after training; only after if `init` is missing."""
-    if not len(sample):
-        raise UserError("no labelled documents to draw a map of")
-    config, encoder = prepared.config, prepared.encoder
-    initial = _or_none(start_params, config, encoder, prepared.run)
-    ids = [prepared.corpus.ids[row] for row in sample]
-    panels = {
-        name: data(values).vectors(ids)
-        for name, values in ((BEFORE, initial), (AFTER, params))
-        if values is not None
-    }
-    train = [texts[row] for row in prepared.rows("train").tolist() if row in texts]
-    shown = [texts[row] for row in sample.tolist()]
-    panels["TF-IDF"] = baselines.tfidf_vectors(train, shown, baselines.WIDTH)
-    labels = [prepared.corpus.labels[row] for row in sample]
-    return figures.tsne_panels(folder / "map", panels, labels, ids=ids)
-
-
-def _maps(prepared: Prepared, data: Data, params, folder: Path) -> dict[str, Path]:
-    """Draws the similarities of the documents of the first similar pairs that a task on
-    pairs scores; none without such a task. A pair stands side by side."""
-    tasks = prepared.tasks.values()
-    of_pairs = [task for task in tasks if isinstance(task, TaskOfPairs)]
-    if not of_pairs:
-        return {}
-    similar = of_pairs[0].similar(data(params), "test")[:PAIRS]
-    names = list(dict.fromkeys(name for pair in similar for name in pair))
-    chosen = {each.id: each for each in prepared.documents() if each.id in names}
-    similarities = prepared.model(params).similarities([chosen[name] for name in names])
-    return similarity_maps.write(folder / "similarities", similarities)
-
-
 def _export(run: Path, allow: Sequence[str]) -> run_page.Export | None:
     """What `--mode=export` wrote of the run's present parameters, or None."""
     folder = run / "export"
@@ -271,91 +261,3 @@ def _export(run: Path, allow: Sequence[str]) -> run_page.Export | None:
         words=measured["words"],
         files={str(p.relative_to(folder)): p.stat().st_size for p in sorted(files)},
     )
-
-
-def _words(prepared: Prepared, params) -> dict[str, list[str]]:
-    """Words with their nearest words, if the model averages words; else none."""
-    segment = prepared.encoder.segment
-    if not isinstance(segment, EncoderOfWords):
-        return {}
-    known = vocabulary(prepared.tokenizer, prepared.corpus)
-    return nearest_words(known, segment.word_vectors(params["segment"]))
-
-
-def nearest_words(known: Vocabulary, vectors: Any) -> dict[str, list[str]]:
-    """Frequent and rarer words, each with the words whose vectors are nearest (cosine).
-
-    vectors: the words' vectors, by id.
-    """
-    ids = [i for i, word in enumerate(known.words) if word and word.isalpha()]
-    order = sorted(ids, key=lambda i: -known.counts[i])
-    names = [known.words[i] for i in order]
-    table, neighbours = comparison.unit(np.asarray(vectors)[order]), {}
-    step = max(len(order) // (20 * WORDS), 1)
-    for row in range(0, len(order), step)[:WORDS]:
-        nearest = np.argsort(-(table @ table[row]), kind="stable")
-        closest = [other for other in nearest if other != row][:NEAREST]
-        neighbours[names[row]] = [names[other] for other in closest]
-    return neighbours
-
-
-def _attention(
-    prepared: Prepared, folder: Path, params, documents: Sequence[Document]
-) -> list[run_page.Attention]:
-    """The attention over each document; none for a model without attention."""
-    if not prepared.encoder.document.explains(params):
-        return []
-    if not documents:
-        raise UserError("no labelled documents to explain")
-    model = prepared.model(params)
-    return [
-        _attention_over(model, document, folder, number)
-        for number, document in enumerate(documents, 1)
-    ]
-
-
-def _attention_over(
-    model: DocumentModel, document: Document, folder: Path, number: int
-) -> run_page.Attention:
-    """The attention with the full and, of sections, the section graph; beside a mean,
-    that of the model and the share of each segment in the mean."""
-    kinds = {"full graph": graphs.full}
-    if len(document.sections) > 1:
-        kinds["section graph"] = graphs.section
-    begins_as_mean = model.encoder.document.begins_as_mean
-    if begins_as_mean:
-        kinds = {"attention": model.graph}
-    explanations = {
-        name: dataclasses.replace(model, graph=graph).explain(document)
-        for name, graph in kinds.items()
-    }
-    weights = {n: _of_last_layer(each.weights) for n, each in explanations.items()}
-    first = next(iter(explanations.values()))
-    sections = [segment.section for segment in first.segments]
-    heat = figures.node_attention(
-        folder / f"node_attention_{number}", weights, sections
-    )
-    if begins_as_mean:
-        mean = np.zeros_like(weights["attention"])
-        mean[0, 1:] = np.array(first.lengths) / sum(first.lengths)
-        weights["share of the tokens in the mean"] = mean
-    rows = {name: matrix[0] for name, matrix in weights.items()}
-    return run_page.Attention(
-        document=document.title or document.id,
-        passages=[
-            Section(heading, segment.text)
-            for heading, segment in zip(first.headings, first.segments, strict=True)
-        ],
-        weights=weights,
-        bars=figures.document_attention(folder / f"document_attention_{number}", rows),
-        heat=heat,
-    )
-
-
-def _of_last_layer(weights: Any) -> np.ndarray:
-    """The mean over the heads of the last layer (Fig. 7 of graph-roberta).
-
-    [layers heads nodes nodes] to [nodes nodes]; a row is a receiver, and node 0 is the
-    document.
-    """
-    return np.asarray(weights[-1], np.float32).mean(axis=0)

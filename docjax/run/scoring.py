@@ -27,6 +27,7 @@ from docjax.model.task_data import FileData
 from docjax.run.fields import Prompts, is_run
 from docjax.run.parameters import start_params
 from docjax.run.prepared import Prepared
+from docjax.storage.arrays import digest
 from docjax.tasks.embeddings import NoLabels
 from docjax.tasks.runner import scores
 from docjax.types import Document, Encoded, Segments, Task, TaskData
@@ -39,18 +40,24 @@ class Scoring:
     """The tasks of a run's config.
 
     `ready` maps each part that was checked to the tasks whose data are there;
-    `compared` is as in `RunData`.
+    `compared` is as in `RunData`. `scored` has the vectors by id of the documents that
+    were scored last, by a digest of the parameters.
     """
 
     prepared: Prepared
     mesh: jax.sharding.Mesh
     ready: dict[str, dict[str, Task]] = dataclasses.field(default_factory=dict)
     compared: dict[int, bytes] = dataclasses.field(default_factory=dict)
+    scored: dict[str, dict[str, np.ndarray]] = dataclasses.field(default_factory=dict)
 
     def __call__(self, params: Any, part: str = "test") -> dict[str, float]:
         """Metrics named `eval/TASK/METRIC`, or `validation/TASK/METRIC` for validation."""
         data = self.data(params)
-        return scores(self.checked(data, part), data, part)
+        found = scores(self.checked(data, part), data, part)
+        self.scored.clear()
+        if jax.process_count() == 1:
+            self.scored[digest("", params)] = data.kept
+        return found
 
     def checked(self, data: "RunData", part: str) -> dict[str, Task]:
         """The tasks whose data are there.
@@ -93,6 +100,11 @@ class Scoring:
             prepared=self.prepared,
             compared=self.compared,
         )
+
+    def scored_data(self, params: Any) -> "RunData":
+        """As `data`, without encoding again what was scored last with `params`."""
+        vectors = self.scored.get(digest("", params), {}) if self.scored else {}
+        return dataclasses.replace(self.data(params), kept=vectors)
 
     def _with_data(self, data: "RunData", part: str) -> dict[str, Task]:
         """The tasks that the data are enough for; warns of a task that lacks labels."""

@@ -6,7 +6,7 @@ Each task says which of its metrics are scores and what else it shows
 
 import dataclasses
 import logging
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,17 @@ Published = Mapping[str, Rows]  # the name of a task -> row -> metric -> value
 
 
 def scores(tasks: Tasks, rows: Rows) -> dict[str, dict[str, float]]:
-    """The metrics of each row that stand in the table of scores."""
-    return _chosen(tasks, rows, lambda task, metric: task.is_score(metric))
+    """The metrics of each row that stand in the table of scores, those of tasks that a
+    run had before among them."""
 
+    def is_chosen(metric: str) -> bool:
+        _, name, rest = metric.split("/", 2)
+        return name not in tasks or tasks[name].is_score(rest)
 
-def gains(tasks: Tasks, rows: Rows) -> dict[str, dict[str, float]]:
-    """The metrics of each row of which a higher value says that training helped."""
-    return _chosen(tasks, rows, lambda task, metric: task.tells_gain(metric))
+    return {
+        row: {metric: value for metric, value in values.items() if is_chosen(metric)}
+        for row, values in rows.items()
+    }
 
 
 def curves(tasks: Tasks) -> list[str]:
@@ -93,21 +97,6 @@ def shown(found: Sequence[Table], folder: Path) -> list[Shown]:
         Shown(table, table.drawing and figures.drawing(folder, table.drawing))
         for table in found
     ]
-
-
-def _chosen(
-    tasks: Tasks, rows: Rows, choose: Callable[[Task, str], bool]
-) -> dict[str, dict[str, float]]:
-    """The metrics that the tasks choose, and those of tasks that a run had before."""
-
-    def is_chosen(metric: str) -> bool:
-        _, name, rest = metric.split("/", 2)
-        return name not in tasks or choose(tasks[name], rest)
-
-    return {
-        row: {metric: value for metric, value in values.items() if is_chosen(metric)}
-        for row, values in rows.items()
-    }
 
 
 def _of_task(name: str, rows: Rows) -> dict[str, dict[str, float]]:

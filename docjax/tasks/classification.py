@@ -10,7 +10,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import scipy.sparse
+from jaxtyping import Float
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, f1_score
@@ -27,7 +29,12 @@ from docjax.tasks.embeddings import (
     check_train,
 )
 from docjax.tasks.task import TaskDefaults
-from docjax.types import Embeddings, TaskData
+from docjax.types import Embeddings, Outcome, TaskData
+
+MEANING = (
+    "the share of test documents whose label a classifier reads right off the vector, "
+    "after it has learnt from the labelled training documents"
+)
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +53,25 @@ class Classifier(TaskDefaults):
         check_train(data, part)
 
     def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        return self.score(data.labelled("train"), data.labelled(part))
+        both = data.labelled("train"), data.labelled(part)
+        return self.score(*both, **self.keywords(data))
+
+    def keywords(self, data: TaskData) -> dict[str, Any]:
+        """Of `predict`, as the data decide."""
+        return {}
+
+    def outcomes(self, data: TaskData, part: str) -> dict[str, Outcome]:
+        both = data.labelled("train"), data.labelled(part)
+        right = self.right(*both, **self.keywords(data)).tolist()
+        outcome = Outcome("accuracy", "classification", MEANING, right, True)
+        return {"accuracy": outcome}
+
+    def right(
+        self, train: Embeddings, test: Embeddings, **keywords: Any
+    ) -> Float[np.ndarray, " c"]:
+        """1 for each test document whose label is predicted, else 0; as `score`."""
+        predicted = self._predicted(train, test, keywords)
+        return np.equal(predicted, test.labels).astype(float)
 
     def score(
         self, train: Embeddings, test: Embeddings, **keywords: Any
@@ -58,12 +83,18 @@ class Classifier(TaskDefaults):
         Raises UserError for a single train class, and vectors that are not finite,
         differ in width, or are sparse where the classifier reads dense ones.
         """
+        predicted = self._predicted(train, test, keywords)
+        _log_unseen(train.labels, test.labels)
+        return score(test.labels, predicted)
+
+    def _predicted(
+        self, train: Embeddings, test: Embeddings, keywords: dict[str, Any]
+    ) -> list[str]:
         check(train, test)
         if not self.reads_sparse:
             check_dense(train)
         check_classes("train", train.labels)
-        _log_unseen(train.labels, test.labels)
-        return score(test.labels, self.predict(train, test.vectors, **keywords))
+        return self.predict(train, test.vectors, **keywords)
 
 
 @dataclasses.dataclass(frozen=True)

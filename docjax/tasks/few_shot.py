@@ -1,6 +1,7 @@
 """How well does a probe read labels off vectors when few documents have labels?"""
 
 import dataclasses
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from docjax.tasks.classification import LINEAR, Classifier, Linear
 from docjax.tasks.embeddings import NoLabels, check, check_classes, check_train
 from docjax.tasks.probe import FEW, PROBE, Probe
 from docjax.tasks.task import TaskDefaults, option
-from docjax.types import Drawing, Embeddings, Rows, Table, TaskData
+from docjax.types import Drawing, Embeddings, Outcome, Rows, Table, TaskData
 
 ALL = "all"  # in the names of `ShotsCurve`: all training documents
 DRAWS = "draws of documents (10)"
@@ -50,17 +51,33 @@ class FewShot(Classifier):
         """
         check(train, test)
         check_classes("train", train.labels)
+        draws = [self.classifier.score(few, test) for few in self.draws(train)]
+        scores = {name: [draw[name] for draw in draws] for name in draws[0]}
+        means = {name: float(np.mean(values)) for name, values in scores.items()}
+        return means | {f"{name}_std": float(np.std(v)) for name, v in scores.items()}
+
+    def outcomes(self, data: TaskData, part: str) -> dict[str, Outcome]:
+        draws, test = self.draws(data.labelled("train")), data.labelled(part)
+        right = [self.classifier.right(few, test) for few in draws]
+        name = f"accuracy from {self.shots} examples"
+        meaning = (
+            f"the same after {self.shots} labelled training documents of each label, "
+            f"mean of {self.repeats} draws of these documents"
+        )
+        use, values = "few labels", np.mean(right, axis=0)
+        return {"accuracy": Outcome(name, use, meaning, values.tolist(), True)}
+
+    def draws(self, train: Embeddings) -> Iterator[Embeddings]:
+        """The few training documents of each draw."""
         rows = rows_by_class(train.labels, self.shots, self.repeats)
-        draws = []
         for repeat in range(self.repeats):
             generator = np.random.default_rng((self.seed, repeat))
             drawn = [generator.choice(each, self.shots, replace=False) for each in rows]
             few = [int(row) for row in np.concatenate(drawn)]
-            part = Embeddings(train.vectors[few], [train.labels[row] for row in few])
-            draws.append(self.classifier.score(part, test))
-        scores = {name: [draw[name] for draw in draws] for name in draws[0]}
-        means = {name: float(np.mean(values)) for name, values in scores.items()}
-        return means | {f"{name}_std": float(np.std(v)) for name, v in scores.items()}
+            yield Embeddings(train.vectors[few], [train.labels[row] for row in few])
+
+    def is_score(self, metric: str) -> bool:
+        return not metric.endswith("_std")
 
     def tables(self, measured: Rows, published: Rows) -> list[Table]:
         return [

@@ -1,6 +1,7 @@
 """Can the label be read off the nearest training documents?"""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -28,9 +29,8 @@ class KNearest(Classifier):
         if self.neighbours < 1:
             raise UserError(f"neighbours={self.neighbours}: give at least 1")
 
-    def __call__(self, data: TaskData, part: str) -> dict[str, float]:
-        cosine = data.similarity == "cosine"
-        return self.score(data.labelled("train"), data.labelled(part), cosine=cosine)
+    def keywords(self, data: TaskData) -> dict[str, Any]:
+        return {"cosine": data.similarity == "cosine"}
 
     def predict(
         self, train: Embeddings, vectors: Float[np.ndarray, "c d"], cosine: bool = True

@@ -46,6 +46,3 @@ class MaskedTokens(TaskDefaults):
             "perplexity": math.exp(min(loss / count, 700.0)),
             "accuracy": right / count,
         }
-
-    def tells_gain(self, metric: str) -> bool:
-        return metric == "accuracy"  # a lower loss is better

@@ -158,11 +158,6 @@ class Retrieval(TaskDefaults):
         """One metric of each system; a table of its own has the others."""
         return metric.endswith(f"/{measures.TUNED}")
 
-    def tells_gain(self, metric: str) -> bool:
-        """Not BM25 alone, a gain over another system, or a weight."""
-        other = metric.endswith(("_std", "/weight")) or "_gain" in metric
-        return not other and not metric.startswith("bm25/")
-
     def tables(self, measured: Rows, published: Rows) -> list[Table]:
         rows: dict[str, dict[str, float]] = {}
         for name, value in measured.get(AFTER, {}).items():

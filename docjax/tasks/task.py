@@ -20,10 +20,6 @@ class TaskDefaults:
     def is_score(self, metric: str) -> bool:
         return True
 
-    def tells_gain(self, metric: str) -> bool:
-        """Scores, but not the deviation of a score."""
-        return self.is_score(metric) and not metric.endswith("_std")
-
     def tables(self, measured: Rows, published: Rows) -> Sequence[Table]:
         """None: the table of scores has all metrics."""
         return ()

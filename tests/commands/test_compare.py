@@ -36,6 +36,7 @@ def test_numbers_are_printed_as_json(files, minilm, capsys):
     highest = np.unravel_index(expected.segments.argmax(), (2, 2))
     assert found["links"]["segments"][0][:2] == list(highest)
     assert len(found["links"]["segments"]) == 4
+    assert found["percentile"] is None  # a checkpoint has no corpus
     assert [one["title"] for one in found["documents"]] == ["a.txt", "News"]
 
 

@@ -7,6 +7,7 @@ import pytest
 from playwright.sync_api import expect
 
 from docjax.explain import compare_page as compare
+from docjax.explain.yardstick import Yardstick
 from docjax.model.compare import Comparison, CrossAttention, Side, cosines
 from docjax.types import Passage, Segments
 
@@ -115,9 +116,73 @@ def test_a_script_that_is_not_the_pages_own_does_not_run(browser, page_file, tmp
 
 def test_numbers_and_what_was_cut_are_said(page_file):
     html = page_file.read_text("utf-8")
-    assert "<b>0.812</b>" in html
+    assert "<b>0.812</b>" in html and "no corpus belongs to this model" in html
     assert "1,234 tokens (3 segments) at the end of document B" in html
     assert "the end of document A" not in html
+
+
+def test_a_similarity_has_its_percentile_among_pairs_of_the_corpus(found, tmp_path):
+    quantiles = np.linspace(-1, 1, 1001).tolist()  # 0.8125 is above 90.6 % of them
+    yardstick = Yardstick(documents=1000, quantiles=quantiles)
+    page = compare.write(tmp_path / "a.html", found, yardstick).read_text("utf-8")
+    assert (
+        "more similar than <b>90.6 %</b> of the pairs" in page
+        and "1,000 documents" in page
+    )
+    facts = compare.facts(found, yardstick)
+    assert facts["similarity"] == 0.8125 and facts["percentile"] == 90.6
+    assert compare.facts(found)["percentile"] is None
+
+
+# How far each end of each line is from the passage that it links, in pixels: of solid
+# lines both ends, of dotted ones the end that is in view.
+AWAY = """() => {
+  const box = document.querySelector('.map').getBoundingClientRect();
+  const panes = [...document.querySelectorAll('.pane')];
+  const links = JSON.parse(document.getElementById('links').textContent);
+  const paths = [...document.querySelectorAll('.map [data-kind=segments]:not(.hidden)')];
+  return paths.map((path) => {
+    const ends = [0, path.getTotalLength()].map((at) => path.getPointAtLength(at));
+    const away = ends.map(({x, y}, side) => {
+      const number = links.segments[path.dataset.link][side];
+      const passage = panes[side].querySelector(`[data-segments="${number}"]`);
+      const [own, pane] = [passage, panes[side]].map((e) => e.getBoundingClientRect());
+      const top = Math.max(own.top, pane.top), bottom = Math.min(own.bottom, pane.bottom);
+      if (bottom - top <= 1) return null;
+      const [px, py] = [box.x + x, box.y + y];
+      return Math.max(own.left - px, px - own.right, top - py, py - bottom, 0);
+    });
+    return [path.classList.contains('away'), ...away];
+  });
+}"""
+
+
+def check_ends(page, solid: int) -> None:
+    """Lines end on their passages; at least `solid` lines have both ends in view."""
+    page.wait_for_timeout(100)
+    ends = page.evaluate(AWAY)
+    for away, *both in ends:
+        assert away == (None in both) and both != [None, None]
+        assert all(distance < 2 for distance in both if distance is not None)
+    assert sum(not away for away, *_ in ends) >= solid
+
+
+@pytest.mark.parametrize("options", [{}, NARROW], ids=["wide", "narrow"])
+def test_lines_end_on_the_passages_that_they_link(browser, page_file, options):
+    page, _ = browser(page_file.as_uri(), **options)
+    check_ends(page, solid=1)  # the strongest link is in view first
+    page.locator(".links button >> nth=9").click()
+    check_ends(page, solid=1)
+    for pane, top in ((0, 700), (1, 1900)):
+        page.locator(f".pane >> nth={pane}").evaluate("(e, y) => e.scrollTo(0, y)", top)
+        check_ends(page, solid=0)
+    page.evaluate("scrollTo(0, 300)")
+    check_ends(page, solid=0)
+    page.set_viewport_size(dict(width=700, height=500))
+    check_ends(page, solid=0)
+    page.set_viewport_size(dict(width=1100, height=900))
+    page.locator(".links button >> nth=7").click()
+    check_ends(page, solid=1)
 
 
 def test_links_are_drawn_without_network(browser, page_file, found):

@@ -13,7 +13,12 @@ import docjax
 from docjax.explain import figures
 from docjax.explain.run_page import (
     Attention,
+    Cell,
+    Cluster,
     Export,
+    FirstScreen,
+    Named,
+    Neighbours,
     Query,
     Report,
     Retrieval,
@@ -66,6 +71,19 @@ def attention() -> Attention:
     )
 
 
+def first_screen() -> FirstScreen:
+    own = {"accuracy": Cell(".971", ".964–.978", True), "NMI": Cell(".54", ".5–.6")}
+    return FirstScreen(
+        finding=f"On 9 documents {ATTACK} wins.",
+        advice="Take this model.",
+        judged="The run keeps its start",
+        reason="the neighbours agree",
+        rows={"the trained model": own, ATTACK: {"accuracy": Cell(".9", ".8–.95")}},
+        meanings=["accuracy: right labels."],
+        notes=[f"{ATTACK}: words."],
+    )
+
+
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory) -> Path:
     """A run directory with a report of everything."""
@@ -81,6 +99,14 @@ def run_dir(tmp_path_factory) -> Path:
         name=ATTACK,
         config={"seed": 0, "batch": 128, "objective": {"fn": "docjax.a.infonce"}}
         | {"note": ATTACK},
+        first=first_screen(),
+        clusters=[Cluster(12, ATTACK, 0.25, ["oil", ATTACK], [ATTACK])],
+        neighbours=[
+            Neighbours(
+                Named(ATTACK, "a"),
+                {"after training": [Named("near", "a"), Named("far", "")]},
+            )
+        ],
         scores={
             "before training": {"eval/clustering/nmi": 0.1, "eval/other/f1": 0.25},
             "after training": {"eval/clustering/nmi": np.float32(0.5)},
@@ -124,13 +150,13 @@ def test_an_export_is_shown_with_its_differences_and_how_to_load_it(run_dir, tmp
         assert words in text, words
     assert "AutoModel.from_pretrained(" in text and "trust_remote_code=True" in text
     write(tmp_path, Report(name="x", config={}))
-    assert "run the same command with --mode=export" in read(tmp_path).text()
+    assert "export" not in read(tmp_path).all("section", "id")
 
 
 def test_images_and_links_lead_to_the_figures_of_the_run(run_dir):
     found = read(run_dir)
     images = [base64.b64decode(s.partition(",")[2]) for s in found.all("img", "src")]
-    files = [run_dir / f"figures/{name}.png" for name in ("curves", "bars", "heat")]
+    files = [run_dir / f"figures/{name}.png" for name in ("bars", "heat", "curves")]
     assert images == [file.read_bytes() for file in files]
     links = [href for href in found.all("a", "href") if not href.startswith("#")]
     assert len(links) == 6
@@ -143,20 +169,44 @@ def test_text_of_documents_configs_and_commands_stays_text(run_dir):
     found = read(run_dir)
     assert len(found.all("script")) == 2  # the weights and the page's own
     assert all(set(a) <= {"alt", "src"} for a in found.all("img"))
-    # name (twice), source, document, heading, passage, folder of the export (thrice),
+    # name (twice), finding, system, its note; cluster (thrice); document with
+    # neighbours; source, document, heading, passage, folder of the export (thrice),
     # command; the config quotes it as JSON
-    assert found.text().count(ATTACK) == 10
+    assert found.text().count(ATTACK) == 17
     assert json.dumps(ATTACK)[1:-1] in found.text()
 
 
-def test_scores_and_counts_are_shown_and_the_best_is_marked(run_dir):
-    found = read(run_dir)
-    text = found.text()
+def test_scores_and_counts_are_shown(run_dir):
+    text = read(run_dir).text()
     for shown in ("12,345", "0.04321", "0.100", "0.500", "0.250", "not finite", "–"):
         assert shown in text
+
+
+def test_the_first_screen_answers_and_marks_what_is_beyond_noise(run_dir):
     html = (run_dir / "report/index.html").read_text(encoding="utf-8")
-    assert html.count('class="bar best"') == 1
-    assert '<span class="bar best" style="--share:0.5000">0.500</span>' in html
+    text = " ".join(read(run_dir).text().split())
+    begin = text.index("In short On 9 documents")
+    assert text[begin:].index("Take this model.") < text[begin:].index("its start")
+    assert "The run keeps its start. How that was judged The neighbours agree." in text
+    assert html.count('class="score best"') == 1
+    assert '<span class="score best">.971</span>' in html and ".964–.978" in text
+    assert "Accuracy: right labels." in text
+
+
+def test_clusters_and_neighbours_have_words_titles_and_labels(run_dir):
+    found, text = read(run_dir), " ".join(read(run_dir).text().split())
+    assert f"12 documents, mixed: {ATTACK} 25 % oil, {ATTACK}" in text
+    assert f"{ATTACK} a after training near a far" in text
+    marked = [a for a in found.all("li") if a.get("class") == "relevant"]
+    assert len(marked) == 1  # the neighbour of the same label
+
+
+def test_only_sections_with_content_are_shown(tmp_path):
+    page = write(tmp_path, Report(name="bare", config={})).read_text("utf-8")
+    found = read(tmp_path)
+    assert found.all("section", "id") == ["settings"] and not found.all("img")
+    assert docjax.__version__ in found.text()
+    assert "missing" not in page.partition("<body>")[2]
 
 
 def test_searches_have_their_tables_and_name_their_systems(tmp_path):
@@ -235,16 +285,6 @@ def test_every_node_has_its_bar_its_row_and_its_weights(run_dir):
         np.testing.assert_allclose(told, given, rtol=1e-3)
     assert f"{attention().weights['full graph'][0, 2]:.4f}" in found.text()
     assert found.text().count("no edge") == 3
-
-
-def test_a_page_of_a_run_without_anything_says_what_is_missing(tmp_path):
-    write(tmp_path, Report(name="bare", config={}, helped="It keeps its start."))
-    text = read(tmp_path).text()
-    assert "It keeps its start." in text
-    for missing in ("No scores", "No summary", "No training curves", "No map"):
-        assert missing in text
-    assert "No attention" in text and "No command" in text
-    assert docjax.__version__ in text
 
 
 def test_a_figure_that_was_deleted_is_said_to_be_missing(tmp_path):

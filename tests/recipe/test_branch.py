@@ -16,7 +16,7 @@ from docjax.model.load import load
 from docjax.recipe import judgement as judging
 from docjax.recipe import share as share_lib
 from docjax.recipe import teacher
-from docjax.run import frozen, report
+from docjax.run import explained, frozen
 from docjax.run.parameters import start_params, trained_params
 from docjax.run.prepare import prepare
 from docjax.training import memory, vector_trainer
@@ -119,10 +119,12 @@ def test_attention_that_harms_is_left_out_and_not_explained(
     )
     assert not kept.params["document"]["add"]["kernel"].any()
     document = Document("a", (Section("A", "the rocket"), Section("B", "an orbit")))
-    assert report._attention(prepared, tmp_path, kept.params, [document]) == []
+    assert explained.attention(prepared, tmp_path, kept.params, [document]) == []
     with pytest.raises(UserError, match="its run left the attention out"):
         prepared.model(kept.params).explain(document)
-    shown = report._attention(prepared, tmp_path, with_branch(trained, 1.0), [document])
+    shown = explained.attention(
+        prepared, tmp_path, with_branch(trained, 1.0), [document]
+    )
     attention, mean = shown[0].weights.values()
     assert attention.shape == mean.shape == (3, 3)
     np.testing.assert_allclose(attention.sum(1), 1, rtol=1e-5)

@@ -64,7 +64,7 @@ DEFAULTS = "from docjax.tasks.task import TaskDefaults\n"
         (
             "mylab.a.Mine",
             "class Mine:\n  def check(self, data, part): ...",
-            "on_baselines, is_score, tells_gain, tables: inherit docjax.tasks.task.Task",
+            "on_baselines, is_score, tables: inherit docjax.tasks.task.Task",
         ),
         (
             "mylab.a.Mine",

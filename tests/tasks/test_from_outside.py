@@ -118,6 +118,5 @@ def test_the_report_draws_its_table(mylab, tmp_path):
         "<td>2.500</td>",
         "another (published)",
         "Lower is better",
-        "The tasks of this run are analyses",
     ):
         assert words in page, words

@@ -1,4 +1,4 @@
-"""What a run's report gathers; its page is tested in explain/test_run_page.py."""
+"""What a run's report explains of its model; its page: explain/test_run_page.py."""
 
 import csv
 import json
@@ -10,11 +10,11 @@ import pytest
 
 import docjax
 from docjax.data.vocabulary import Vocabulary
-from docjax.run import report
+from docjax.run import explained
+from docjax.run.explained import nearest_words
 from docjax.run.parameters import initial_params
 from docjax.run.prepare import prepare
 from docjax.run.prepared import Prepared
-from docjax.run.report import nearest_words
 from docjax.tasks.clustering import Clustering
 from docjax.tasks.matching import Matching
 from docjax.types import Document, Section, TaskData
@@ -35,7 +35,7 @@ def test_nearest_words_are_those_of_the_same_direction():
 def test_the_attention_that_is_shown_is_the_mean_of_the_last_layers_heads():
     weights = np.random.default_rng(0).random((2, 3, 5, 5))
     expected = (weights[1, 0] + weights[1, 1] + weights[1, 2]) / 3
-    shown = report._of_last_layer(jnp.asarray(weights, jnp.bfloat16))
+    shown = explained._of_last_layer(jnp.asarray(weights, jnp.bfloat16))
     assert shown.dtype == np.float32
     np.testing.assert_allclose(shown, expected, atol=0.01)
 
@@ -46,7 +46,7 @@ def test_a_text_without_sections_has_no_section_graph(run, tmp_path, count):
     params = initial_params(prepared.config, prepared.encoder)
     sections = [Section(f"Part {i}", "Some words of it. " * 9) for i in range(count)]
     documents = [Document(name, tuple(sections)) for name in ("a", "b")]
-    shown, other = report._attention(prepared, tmp_path, params, documents)
+    shown, other = explained.attention(prepared, tmp_path, params, documents)
     assert (shown.document, other.document) == ("a", "b") and shown.bars != other.bars
     names = ["full graph", *["section graph"] * (count > 1)]
     assert list(shown.weights) == names
@@ -64,7 +64,7 @@ def maps(tiny, folder, **tasks) -> dict:
     prepared.tasks, prepared.documents.return_value = tasks, documents
     prepared.model.return_value = docjax.load(tiny)
     data = mock.create_autospec(TaskData, instance=True)
-    return report._maps(prepared, lambda params: data, {}, folder)
+    return explained.maps(prepared, lambda params: data, {}, folder)
 
 
 def test_both_documents_of_a_similar_pair_stand_side_by_side(tiny, tmp_path):
