@@ -21,8 +21,9 @@ from docjax.types import AFTER, BEFORE, Outcome, Rows, Task, TaskData, TaskWithO
 
 TFIDF = (
     "TF-IDF: a number for each word of the corpus, higher for words that few documents "
-    f"have, {baselines.WIDTH} numbers for a task that needs short vectors"
+    "have"
 )
+SHORT = f"A task that needs short vectors gets {baselines.WIDTH} numbers."
 NOT_TELLING = r"/|\.+|model|snapshots|[0-9a-f]{40}"  # parts of paths
 Read = Callable[[], TaskData]
 
@@ -78,7 +79,7 @@ def _rows(scores: Rows, own: str, encoder: str) -> list[tuple[str, str, str, str
     if plain:
         best = max(plain, key=lambda name: np.mean(list(scores[name].values())))
         ways = _ways(baselines.INIT, best, scores)
-        rows.append((ENCODER, best, encoder, f"{encoder}: the encoder alone, {ways}."))
+        rows.append((ENCODER, best, encoder, f"{encoder}: the encoder alone ({ways})."))
     elif BEFORE in scores:
         rows.append((START, BEFORE, "before training", ""))
     if baselines.BESIDE in scores:
@@ -91,7 +92,9 @@ def _rows(scores: Rows, own: str, encoder: str) -> list[tuple[str, str, str, str
         rows.append((BESIDE, baselines.BESIDE, name, note))
     if baselines.ALL_WORDS in scores:
         ways = _ways(baselines.WORDS, baselines.ALL_WORDS, scores)
-        rows.append((WORDS, baselines.ALL_WORDS, "TF-IDF", f"{TFIDF}; {ways}."))
+        rows.append(
+            (WORDS, baselines.ALL_WORDS, "TF-IDF", f"{TFIDF} ({ways}). {SHORT}")
+        )
     return rows
 
 
@@ -99,7 +102,7 @@ def _ways(start: str, shown: str, scores: Rows) -> str:
     """Which way of a baseline the table shows, and where its other way stands."""
     others = [row for row in scores if row.startswith(start) and row != shown]
     names = " and ".join(row.removeprefix(start) for row in others)
-    where = f" (for {names} see “All scores”)" if names else ""
+    where = f"; for {names} see “All scores”" if names else ""
     return f"{shown.removeprefix(start)}{where}"
 
 

@@ -111,6 +111,7 @@ def _cluster(sample: Sample, inside: np.ndarray, weights: Any) -> Cluster:
     rows, named = np.flatnonzero(inside), sample.named
     vectors = unit(sample.vectors[AFTER][rows])
     typical = rows[np.argsort(-(vectors @ vectors.mean(axis=0)), kind="stable")]
+    titles = dict.fromkeys(named[row].title for row in typical)
     labels = collections.Counter(named[row].label for row in rows)
     [(label, most)] = labels.most_common(1)
     return Cluster(
@@ -118,7 +119,7 @@ def _cluster(sample: Sample, inside: np.ndarray, weights: Any) -> Cluster:
         label=label,
         share=most / len(rows),
         words=_words(sample.tfidf, weights, inside) if sample.tfidf else (),
-        titles=[named[row].title for row in typical[:TITLES]],
+        titles=list(titles)[:TITLES],
     )
 
 

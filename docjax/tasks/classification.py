@@ -5,6 +5,7 @@ classes that occur in the test documents, as label or as prediction.
 """
 
 import dataclasses
+import hashlib
 import logging
 import warnings
 from collections.abc import Sequence
@@ -35,6 +36,9 @@ MEANING = (
     "the share of test documents whose label a classifier reads right off the vector, "
     "after it has learnt from the labelled training documents"
 )
+
+REMEMBERED = 128  # predictions: those of a report, of each system and draw
+_PREDICTED: dict[tuple[str, ...], list[str]] = {}
 
 logger = logging.getLogger(__name__)
 
@@ -90,11 +94,18 @@ class Classifier(TaskDefaults):
     def _predicted(
         self, train: Embeddings, test: Embeddings, keywords: dict[str, Any]
     ) -> list[str]:
+        """The predictions, remembered: scores and outcomes are made of the same ones."""
         check(train, test)
         if not self.reads_sparse:
             check_dense(train)
         check_classes("train", train.labels)
-        return self.predict(train, test.vectors, **keywords)
+        called = repr((type(self), self, sorted(keywords.items())))
+        key = called, *map(_digest, (train.vectors, train.labels, test.vectors))
+        if key not in _PREDICTED:
+            while len(_PREDICTED) >= REMEMBERED:
+                del _PREDICTED[next(iter(_PREDICTED))]
+            _PREDICTED[key] = self.predict(train, test.vectors, **keywords)
+        return _PREDICTED[key]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,6 +176,18 @@ def score(labels: Sequence[str], predictions: Sequence[str]) -> dict[str, float]
     f1 = f1_score(labels, predictions, average="macro", zero_division=0)
     accuracy = accuracy_score(labels, predictions)
     return {"accuracy": float(accuracy), "macro_f1": float(f1)}
+
+
+def _digest(values: Any) -> str:
+    """A digest of vectors, dense or sparse, or of labels."""
+    parts = [values]
+    if scipy.sparse.issparse(values):
+        parts = [values.data, values.indices, values.indptr, np.array(values.shape)]
+    found = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        found.update(np.ascontiguousarray(part).tobytes())
+        found.update(str(np.shape(part)).encode())
+    return found.hexdigest()
 
 
 def _log_unseen(train: Sequence[str], test: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from docjax.errors import UserError
 from docjax.tasks.classification import EndToEnd, Linear, score
+from docjax.tasks.embeddings import LabelledVectors
 from docjax.types import Embeddings
 
 
@@ -112,3 +113,29 @@ def test_a_user_is_told_what_is_wrong():
         EndToEnd().score(good)
     with pytest.raises(UserError, match="2 predictions for 20 test documents"):
         EndToEnd().score(good._replace(predictions=["a", "b"]))
+
+
+def test_predictions_are_made_once_for_scores_and_outcomes(monkeypatch):
+    """Other vectors, labels or settings are other predictions."""
+    calls, predict = [], Linear.predict
+
+    def counted(self, *arguments):
+        calls.append(self)
+        return predict(self, *arguments)
+
+    monkeypatch.setattr(Linear, "predict", counted)
+    generator = np.random.default_rng(123)
+    vectors = generator.normal(size=(30, 3)).astype("f4")
+    labels = [str(i % 2) for i in range(30)]
+    train, test = Embeddings(vectors, labels), Embeddings(vectors + 1, labels)
+    data = LabelledVectors({"train": train, "test": test})
+    accuracy = Linear()(data, "test")["accuracy"]
+    [outcome] = Linear().outcomes(data, "test").values()
+    assert np.mean(outcome.values) == accuracy and len(calls) == 1
+    for other in (test._replace(vectors=vectors), test._replace(vectors=2 * vectors)):
+        Linear().score(train, other)
+    Linear().score(train._replace(labels=labels[::-1]), test)
+    Linear(standardize=False).score(train, test)
+    assert len(calls) == 5
+    Linear().score(train, test._replace(labels=labels[::-1]))  # the same predictions
+    assert len(calls) == 5
