@@ -213,7 +213,8 @@ def _run(
         # scikit-learn loads slowly: a mistake in a flag is reported before.
         from docjax.run.scoring import Scoring
 
-        ready, scored = Scoring(prepared, local_mesh()).check(mode), {}
+        ready = Scoring(prepared, local_mesh()).check(mode)
+        scored: dict[str, Any] = {}  # what was scored last, for the report
         prepared = frozen.with_vectors(prepared)
         if mode == "train":
             mesh = sharding.mesh()
