@@ -206,27 +206,21 @@ def write(run_dir: Path, report: Report) -> Path:
 def html(report: Report, folder: Path) -> str:
     """The page; links to figures are relative to `folder`."""
     config, scores = report.config, _scores(report.scores)
-    present = {
+    present = {  # the other sections are fields of the report
         "answer": report.first and (report.first.finding or report.first.judged),
-        "clusters": report.clusters,
-        "neighbours": report.neighbours,
         "map": report.tsne,
-        "retrieval": report.retrieval,
         "analyses": report.tables or report.maps,
-        "attention": report.attention,
-        "words": report.words,
         "training": report.curves,
-        "data": report.data,
         "scores": page.row_names(scores),
-        "export": report.export,
         "settings": True,
     }
+    has = lambda name: present[name] if name in present else getattr(report, name)
     return TEMPLATE.render(
         title=report.name,
         facts={
             key: _short(config[key]) for key in FACTS if config.get(key) is not None
         },
-        sections={name: text for name, text in SECTIONS.items() if present[name]},
+        sections={name: text for name, text in SECTIONS.items() if has(name)},
         report=report,
         scores=scores,
         first=report.first,

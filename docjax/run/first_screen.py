@@ -35,10 +35,9 @@ JUDGED = {
 }
 NO_SCORES = "No labelled test document was scored, so nothing tells which vectors win."
 LABEL = (
-    "Label some {wanted} documents of the test part to find out, "
-    'with "label" and "split": "test".'
+    'To find out, give a few hundred documents a "label", half of them with "split": '
+    '"train", half with "split": "test".'
 )
-WANTED = 200
 NOT_TOLD = (
     "The scores of this run stand below: its tasks do not tell what of a difference is "
     "noise."
@@ -81,7 +80,7 @@ def first_screen(
     else:
         systems, finding, advice = [], NOT_TOLD if scores else "", ""
     if not scores:
-        finding, advice = NO_SCORES, LABEL.format(wanted=WANTED)
+        finding, advice = NO_SCORES, LABEL
     shown = _shown(systems)
     return FirstScreen(
         finding=finding.replace("TF-IDF", "TF-IDF word counts", 1),

@@ -99,7 +99,7 @@ def test_what_a_run_keeps_is_said_in_a_sentence(tmp_path, keeps, helps, words, n
 def test_without_scores_labels_are_asked_for(tmp_path):
     found = shown(tmp_path, rows={})
     assert "nothing tells which vectors win" in found.finding
-    assert "Label some 200 documents of the test part" in found.advice
+    assert "give a few hundred documents a" in found.advice
     assert not found.rows
 
 

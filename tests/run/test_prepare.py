@@ -120,7 +120,7 @@ def test_documents_without_labels_are_trained_on(corpus, tmp_path):
     metrics = main.run(config(corpus), tmp_path / "run", "train")
     assert metrics["step"] == 4 and "train/loss" in metrics
     page = (tmp_path / "run/report/index.html").read_text()
-    assert "nothing tells which vectors win" in page and "Label some 200" in page
+    assert "nothing tells which vectors win" in page and "a few hundred" in page
     assert 'id="map"' in page and 'id="clusters"' in page and 'id="scores"' not in page
     with pytest.raises(UserError, match="nothing to evaluate"):
         main.run(config(corpus), tmp_path / "run", "evaluate")

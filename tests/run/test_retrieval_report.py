@@ -143,6 +143,8 @@ def test_the_page_marks_relevant_documents(run):
     page = (run / "report/index.html").read_text("utf-8")
     assert "<h3>Searches</h3>" in page and '<li class="relevant">' in page
     assert "BM25 (published)" in page and "of its own collection" in page
+    assert "test queries, " in page and "finds the answers best" in page
+    assert "Search by " in page and "words and vectors" in page
 
 
 def test_queries_with_odd_line_ends_and_without_trec_runs_are_reported(
