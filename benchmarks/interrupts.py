@@ -16,7 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
+
+from benchmarks import tiny
 
 ROOT = Path(__file__).resolve().parents[1]
 FAULTS = "Traceback", "Exception ignored", "Error"
@@ -48,12 +51,12 @@ def last_metrics(folder: Path) -> dict[str, float]:
     return {name: value for name, value in line.items() if "time/" not in name}
 
 
-def main() -> int:
+def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--config", default="graph_roberta:smoke")
     parser.add_argument("--stops", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    flags = parser.parse_args()
+    flags = tiny.parse(parser, given, "--stops", 1)
     chance, faults = random.Random(flags.seed), 0
     with tempfile.TemporaryDirectory() as name:
         whole, stopped = Path(name, "whole"), Path(name, "stopped")

@@ -23,6 +23,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from benchmarks import tiny
+
 COLUMNS = 100
 
 
@@ -89,12 +91,14 @@ def _visible(line: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", shown).rstrip()
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lines", type=int, default=30)
     parser.add_argument("--silence", type=float, default=10.0, help="seconds")
     parser.add_argument("command", nargs=argparse.REMAINDER)
-    flags = parser.parse_args(arguments)
+    flags = tiny.parse(parser, given)
+    if flags.tiny:
+        flags.command = [sys.executable, "-m", "docjax", "--version"]
     shown = watch(flags.command)
     for second, line in shown.lines:
         print(f"{second:7.1f}  {line}")
@@ -108,4 +112,4 @@ def main(arguments: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

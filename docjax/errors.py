@@ -29,5 +29,6 @@ def in_python() -> Iterator[None]:
         yield
     except UserError as error:
         argument = lambda flag: flag[1].replace("-", "_")
-        error.args = (re.sub(r"(?<![\w-])--([a-z][a-z-]*)", argument, str(error)),)
+        text = re.sub(r"--\S+ \(in Python ([^()]*(?:\([^()]*\))?)\)", r"\1", str(error))
+        error.args = (re.sub(r"(?<![\w-])--([a-z][a-z-]*)", argument, text),)
         raise

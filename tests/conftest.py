@@ -200,14 +200,14 @@ def one_device():
 @pytest.fixture
 def no_report(monkeypatch):
     """Runs end without their report, which takes seconds."""
-    monkeypatch.setattr("docjax.run.report.write", lambda *_: "")
+    monkeypatch.setattr("docjax.run.report.write", lambda *_: Path("report"))
 
 
 @pytest.fixture(scope="module")
 def no_reports():
     """As `no_report`, for the runs of a module."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("docjax.run.report.write", lambda *_: "")
+        patch.setattr("docjax.run.report.write", lambda *_: Path("report"))
         yield
 
 

@@ -569,7 +569,7 @@ def test_a_corpus_without_labels_is_judged_too(tiny, tmp_path, caplog, no_report
 def test_init_is_asked_for(tmp_path, variant):
     found = configs.load(f"graph_roberta:{variant}")
     found.source.path = str(corpus(tmp_path / "corpus.jsonl", 20))
-    with pytest.raises(UserError, match="give one with --config.init=FOLDER"):
+    with pytest.raises(UserError, match="give one with config.init=FOLDER"):
         docjax.train(found, tmp_path / "run")
 
 
@@ -743,5 +743,5 @@ def test_words_alone_ask_for_documents_that_share_words(tmp_path):
     found = configs.load("graph_roberta:words")
     twice = [f"{word} {word}" for word in STOP_WORDS]
     found.source.path = str(written(tmp_path / "corpus.jsonl", twice))
-    with pytest.raises(UserError, match="take graph_roberta:frozen with --config.init"):
+    with pytest.raises(UserError, match="take graph_roberta:frozen with config.init"):
         docjax.train(found, tmp_path / "run")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import docjax
+from docjax import keep
 from docjax.errors import UserError
 from docjax.keep import Best, Judged, Last
 from docjax.run import fields
@@ -61,6 +62,7 @@ def test_the_judged_run_alone_holds_documents_out():
 
 
 def test_too_few_documents_to_judge_are_told_as_the_run_is_prepared(tmp_path, caplog):
+    keep._warn_of_few.cache_clear()  # another test may have heard it
     config = docjax.config.load("graph_roberta", variant="smoke")
     config.keep = dict(fn="docjax.keep.Judged")
     texts = [f"Rivers carry stone {i}. Rockets leave orbit {i}." for i in range(40)]

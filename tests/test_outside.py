@@ -343,7 +343,7 @@ def test_without_allow_each_door_is_shut_in_one_line(
 ):
     with pytest.raises(UserError) as error:
         docjax.train(config_file, tmp_path / "run")
-    assert "--allow=mylab. (in Python allow=('mylab.',))" in one_line(error)
+    assert "allow it with allow=('mylab.',)" in one_line(error)
     assert not (tmp_path / "run").exists()
     with pytest.raises(UserError, match="'mylab.encoder.Longest' is not under docjax"):
         docjax.load(trained)
@@ -408,7 +408,7 @@ def test_without_allow_each_door_is_shut_in_one_line(
         ),
         (
             dict(holdout=dict(fn="mylab.plain.all_test")),
-            r"in 'test' \(24\): .*, or let mylab.plain.all_test leave documents to train",
+            r"splits are test \(24\): .*, or let mylab.plain.all_test leave documents to train",
         ),
         (
             dict(keep=dict(fn="mylab.plain.All")),

@@ -71,7 +71,8 @@ def load(
     prefixes = outside.prefixes(allow)
     folder, commit = files.find(path, revision)
     if (Path(path) / "checkpoints").is_dir():
-        model = _load_run(Path(path), prefixes)
+        model = of_run(Path(path), prefixes)
+        _warn(Path(path), doubt(Path(path)))
     elif (folder / docjax_json.FACTS).exists():
         model = _load_export(folder, prefixes)
     else:
@@ -106,7 +107,9 @@ def in_dtype(model: DocumentModel, dtype: str) -> DocumentModel:
     return dataclasses.replace(model, encoder=encoder)
 
 
-def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
+def of_run(run: Path, allow: Sequence[str], params: Any = None) -> DocumentModel:
+    """The model of a run directory, with the parameters that it ended with; `params` if
+    the caller holds them: to read them all processes must read."""
     from docjax.storage.checkpoint import restore_params  # Orbax: a second to import
 
     source = run / "config.json"
@@ -120,10 +123,10 @@ def _load_run(run: Path, allow: Sequence[str]) -> DocumentModel:
         )
     parts = _built(config, allow, source)
     docjax_json.check_limits(config.get("limits"), source)
-    params = restore_params(run, shapes(parts["encoder"], source))
+    if params is None:
+        params = restore_params(run, shapes(parts["encoder"], source))
     parts["encoder"], params = read_by_inference(parts["encoder"], params)
     prompts, _ = configs.prompts({"prompts": config.get("prompts")}, str(source))
-    _warn(run, doubt(run))
     return _model(run, config, parts | {"params": params, "prompts": prompts})
 
 

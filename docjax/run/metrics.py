@@ -72,7 +72,7 @@ def last_metrics(run: Path) -> dict[str, int | float]:
     return (read(run) or [{}])[-1]
 
 
-def shown(line: Mapping[str, float]) -> str:
+def shown(line: Mapping[str, float | int]) -> str:
     """Of a line the loss, the speed and the scores of each task, for a user's eyes."""
     parts, tasks = [], {}
     if "train/loss" in line:

@@ -16,7 +16,7 @@ from docjax.data.splits import evenly
 from docjax.errors import UserError
 from docjax.explain import figures, run_page, yardstick
 from docjax.huggingface import docjax_json
-from docjax.model.load import load
+from docjax.model.load import of_run
 from docjax.run import baselines, explained, first_screen, metrics, task_report
 from docjax.run import report_documents as documents_lib
 from docjax.run.explained import Data
@@ -65,7 +65,7 @@ def write(
     sample = _or_none(_encoded, prepared, read, texts.sample, tfidf)
     apart = set(prepared.tasks).difference(each.task for each in retrieval)
     if sample:
-        model = load(prepared.run, allow=prepared.config.allow)  # as others load it
+        model = of_run(prepared.run, prepared.config.allow, params)  # as others load it
         yardstick.write(prepared.run, sample.vectors[AFTER], model.fingerprint())
     return run_page.write(
         prepared.run,

@@ -16,7 +16,7 @@ MENDS = {
     errno.EROFS: "make it writable, or name another place",
     errno.EACCES: "give this user the right to it, or name another place",
     errno.ENAMETOOLONG: "give a shorter name",
-    errno.ELOOP: "its links lead in a circle",
+    errno.ELOOP: "mend its links, which lead in a circle",
     errno.EIO: "repair the disk, or name another place",
 }
 READING = (

@@ -98,7 +98,7 @@ def test_an_index_of_a_cut_model_is_searched_by_the_whole_one(model, tmp_path):
             [{"text": "a"}, {"id": 0, "text": "b"}],
             "document 1 has the id '0' of document 0",
         ),
-        (pd.DataFrame({"body": ["a"]}), "no column text, but body: rename"),
+        (pd.DataFrame({"x": ["a"]}), "columns are 'x': rename its column to text"),
         ({"text": "a"}, "a dict is no list of documents: put one document into"),
         (None, "the documents are None"),
     ],

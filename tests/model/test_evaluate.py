@@ -342,7 +342,7 @@ def test_sections_that_a_model_does_not_know_are_not_shuffled(capsys, tiny, fold
         ),
         (
             ("--task", "clustering", "--data", "a", "--prompt-name", "no"),
-            "prompt_name 'no' is not one of the model's prompts: it has none",
+            "--prompt-name 'no' is not one of the model's prompts: it has none",
         ),
         (("--task", "clustering", "--data", "a", "--fold", "0"), "of retrieval"),
         (("--task", "links", "--data", "a", "--shuffled", "sections"), "of matching"),

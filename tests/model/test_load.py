@@ -48,7 +48,7 @@ def test_a_model_can_read_the_first_segments_only(tiny, tmp_path, capsys):
     np.testing.assert_allclose(np.load(output)[0], vector, atol=1e-6)
     capsys.readouterr()
     assert cli.main(["encode", *files, "--segments", "0"]) == 2
-    assert capsys.readouterr().err == "docjax: segments 0: give at least 1\n"
+    assert capsys.readouterr().err == "docjax: --segments 0: give at least 1\n"
 
 
 def test_a_folder_that_does_not_say_its_pooling_is_warned_of(tiny, tmp_path, caplog):

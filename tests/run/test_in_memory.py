@@ -160,7 +160,7 @@ def test_the_config_and_the_folder_follow_from_what_is_given():
         ),
         (
             dict(first=pd.DataFrame({"x": [1]})),
-            "no column text, but x: rename the column",
+            "columns are 'x': rename its column to text",
         ),
         (dict(first="graph_roberta", config="colde"), "two configs are given"),
         (dict(texts=["a"], config=5), "config is the number 5: give a name such as"),

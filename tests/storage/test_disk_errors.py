@@ -21,7 +21,8 @@ def test_the_line_names_file_reason_and_mend(number, tmp_path):
     with pytest.raises(UserError) as error, in_one_line(tmp_path):
         raise OSError(number, os.strerror(number), "some/file")
     line = str(error.value)
-    failed = "read or written" if number in (errno.EACCES, errno.EIO) else "written"
+    either = errno.EACCES, errno.EIO, errno.ENAMETOOLONG, errno.ELOOP
+    failed = "read or written" if number in either else "written"
     assert line.startswith(f"some/file: cannot be {failed} ({os.strerror(number)}); ")
     assert MENDS[number] in line and "run the same command again" in line
     assert "\n" not in line

@@ -90,7 +90,7 @@ def test_its_options_are_in_the_help_of_the_command(mylab, capsys):
     help = " ".join(capsys.readouterr().out.split())
     assert "How unevenly documents are among the nearest documents of others." in help
     assert "--neighbours NEIGHBOURS nearest documents of each document (10)" in help
-    assert "--shots" not in help and "the texts of JSON lines" in help
+    assert "--shots" not in help and "--text-column" in help
 
 
 def test_an_option_that_the_command_has_too_is_refused(mylab, tmp_path, capsys):
