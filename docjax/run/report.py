@@ -87,7 +87,7 @@ def write(
             retrieval=retrieval,
             tables=task_report.of_run(prepared.config, apart, scores, folder),
             maps=_or_none(explained.maps, prepared, data, params, folder) or {},
-            export=_or_none(_export, prepared.run, prepared.config.allow),
+            export=_or_none(_export, prepared, params),
             commands={"This run was made with": made_with} if made_with else {},
         ),
     )
@@ -244,13 +244,14 @@ def _curves(prepared: Prepared, path: Path, lines) -> Path:
     return figures.curves(path, runs, names)
 
 
-def _export(run: Path, allow: Sequence[str]) -> run_page.Export | None:
+def _export(prepared: Prepared, params: Any) -> run_page.Export | None:
     """What `--mode=export` wrote of the run's present parameters, or None."""
-    folder = run / "export"
+    folder = prepared.run / "export"
     if not (folder / docjax_json.FACTS).exists():
         return None
     facts = docjax_json.read(folder)
-    if facts.get("fingerprint") != load(run, allow=allow).fingerprint():
+    model = of_run(prepared.run, prepared.config.allow, params)
+    if facts.get("fingerprint") != model.fingerprint():
         return None
     files = [path for path in folder.rglob("*") if path.is_file()]
     measured = facts["measured"]
