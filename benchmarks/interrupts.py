@@ -56,7 +56,7 @@ def main(given: Sequence[str] | None = None) -> int:
     parser.add_argument("--config", default="graph_roberta:smoke")
     parser.add_argument("--stops", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
-    flags = tiny.parse(parser, given, "--stops", 1)
+    flags = tiny.parse(parser, given, "--stops", 0)
     chance, faults = random.Random(flags.seed), 0
     with tempfile.TemporaryDirectory() as name:
         whole, stopped = Path(name, "whole"), Path(name, "stopped")

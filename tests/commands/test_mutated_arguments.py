@@ -45,7 +45,7 @@ VALUES = [
     *("a,b", "a:b", "\x1b[31m", "%s", "{0}", "<b>", "c.jsonl ", "C.JSONL", ".hidden"),
     *("256.256.256.256", "65536", "+1"),
 ]
-TRIED = 100  # wrong arguments of each command
+TRIED = int(os.environ.get("MUTATIONS", "25"))  # wrong arguments of each command
 COMMANDS = {
     "search MODEL c.jsonl sea": "--top --truncate-dim --max-bad-fraction --allow --run",
     "search MODEL c.jsonl --queries q.jsonl --run out/r.trec": "--system --weight --hits",

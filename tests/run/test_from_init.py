@@ -136,7 +136,7 @@ def cosines(vectors: np.ndarray) -> np.ndarray:
 
 
 def test_a_trained_run_and_its_export_read_with_the_prompts(
-    judged, init, tmp_path, caplog
+    judged, init, tmp_path, caplog, no_report
 ):
     run = tmp_path / "run"
     model = docjax.train(retriever(judged, init), run)
