@@ -721,7 +721,9 @@ def test_a_run_is_exported_into_itself_and_its_report_says_so(runs, monkeypatch)
     facts = json.loads((run / "export/docjax.json").read_text())
     docjax_json.write(run / "export", facts | {"fingerprint": "of other parameters"})
     manifest.seal(run / "export")
-    assert run_report._export(run, ()) is None
+    of_run = types.SimpleNamespace(allow=())
+    prepared = types.SimpleNamespace(run=run, config=of_run)
+    assert run_report._export(prepared, None) is None
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "sentence_transformers", None)
         with pytest.raises(UserError, match="pip install"):
