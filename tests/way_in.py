@@ -24,11 +24,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 TEXTS = 600
 SCRIPT = """
+import csv
 import docjax
+rows = csv.DictReader(open("news.csv", encoding="utf-8-sig"))
+documents = [{"title": row["Title"], "text": row["Text"]} for row in rows]
 model = docjax.load("runs/news")
 vectors = model.encode(["How do I invert a matrix?", "A plot with two axes."])
 vectors /= 2
-print(vectors.shape, [hit.title for hit in model.search("invert a matrix", "news.csv", top=3)])
+print(vectors.shape, [hit.title for hit in model.search("invert a matrix", documents, top=3)])
 """
 OTHER = """
 from sentence_transformers import SentenceTransformer
