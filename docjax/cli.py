@@ -2,8 +2,7 @@
 
 Exit codes (`train` has those of `docjax.main`): 0 done; 2 a mistake in a flag, a model
 or the data, explained in one line; 130 stopped by Ctrl-C, 75 by SIGTERM. Commands
-import heavy libraries only when they run, so help is
-instant.
+import heavy libraries only when they run, so help is instant.
 """
 
 import argparse

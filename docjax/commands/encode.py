@@ -2,9 +2,9 @@
 
 The suffix of OUT says the format: .npy (float32 [documents, width], and the ids in
 OUT.npy.ids.jsonl), .npz, .csv, .parquet or .jsonl (ids beside vectors). The vectors are
-in the order of the input; OUT.json says what they were made of. Prints the counts as one line of JSON. After a stop, the
-same command continues where it stopped; several processes with the same OUT share
-the work. "-" as input is standard input; "-" as output prints lines
+in the order of the input; OUT.json says what they were made of. Prints the counts as one
+line of JSON. After a stop, the same command continues where it stopped; several
+processes with the same OUT share the work. "-" as input is standard input; "-" as output prints lines
 {"id": ..., "vector": [...]}. With either "-", a stop loses everything.
 """
 

@@ -59,7 +59,7 @@ def fit(prepared: Prepared, held_out: Int[np.ndarray, " j"]) -> None:
 
 def unspecific(tokenizer: Tokenizer) -> Int[np.ndarray, " s"]:
     """The tokens that say nothing of a subject: English stop words, marks and single
-    letters. In few documents they are no more frequent than other words."""
+    letters. Few documents are not enough to tell them by how many documents have them."""
     from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # loads slowly
 
     names = {
@@ -87,7 +87,8 @@ def fitted(
     alone: bool = False,
     unspecific: Int[np.ndarray, " s"] | None = None,
 ) -> Float[np.ndarray, "w k"]:
-    """The word vectors for the documents `rows`, zero for words in fewer than LEAST.
+    """The word vectors for the documents `rows`, zero for words in fewer than LEAST
+    documents.
 
     A document is (1 + ln count) x idf^power of its words, scaled to length 1; a word's
     vector is its row of the `width` right singular vectors, times idf^power. Corpora of
@@ -96,8 +97,8 @@ def fitted(
 
     Args:
       alone: nothing else is in a document's vector, so the power is ALONE, not BESIDE.
-      unspecific: tokens whose vectors are zero, for few documents, where a word of a
-        single document has a vector too; None: as many documents as tell them apart.
+      unspecific: given for few documents: the tokens without a vector; a word of a
+        single document then has one. None: the documents are enough to tell.
 
     Raises:
       UserError: for words alone, if there are too few documents or shared words.
