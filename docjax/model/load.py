@@ -148,9 +148,14 @@ def _load_export(folder: Path, allow: Sequence[str]) -> DocumentModel:
 def doubt(run: Path) -> str:
     """Why a run does not know that what it keeps is better than its start; "" if it
     does, or if it did not judge."""
+    judged = judgement(run)
+    return "" if judged.get("helps", True) else judged["reason"]
+
+
+def judgement(run: Path) -> dict[str, Any]:
+    """What a run keeps, why, and whether that helps; {} if it did not judge."""
     path = run / "judgement.json"
-    judgement = json_file.read(path) if path.exists() else {}
-    return "" if judgement.get("helps", True) else judgement["reason"]
+    return json_file.read(path) if path.exists() else {}
 
 
 def _warn(folder: Path, doubt: str) -> None:

@@ -2,17 +2,16 @@
 
 import collections
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from docjax.explain.run_page import Cell, FirstScreen
+from docjax.model.load import judgement
 from docjax.run import compared
 from docjax.run import verdict as verdict_lib
 from docjax.run.prepared import Prepared
 from docjax.run.verdict import TRAINED, System
-from docjax.storage import json_file
 from docjax.types import Outcome, Rankings, Rows, TaskOfRankings
 
 KEPT = {
@@ -47,12 +46,6 @@ SEARCHES = {"bm25": "words (BM25)", "dense": "vectors", "fused": "words and vect
 RANKED = (
     "how near to the top the relevant documents of a query stand, mean over queries"
 )
-
-
-def judgement(run: Path) -> dict[str, Any]:
-    """What the run keeps, why, and whether that helps; {} if it did not judge."""
-    path = run / "judgement.json"
-    return json_file.read(path) if path.exists() else {}
 
 
 def first_screen(

@@ -16,7 +16,7 @@ from docjax.data.splits import evenly
 from docjax.errors import UserError
 from docjax.explain import figures, run_page, yardstick
 from docjax.huggingface import docjax_json
-from docjax.model.load import of_run
+from docjax.model.load import judgement, of_run
 from docjax.run import baselines, explained, first_screen, metrics, task_report
 from docjax.run import report_documents as documents_lib
 from docjax.run.explained import Data
@@ -142,7 +142,7 @@ def _readers(prepared: Prepared, data: Data, params: Any) -> baselines.Readers:
     """The documents encoded after training, and before it if that says something: an
     untrained encoder beside word vectors does not, nor does a start that is kept."""
     readers = {AFTER: functools.cache(lambda: data(params))}
-    keeps = first_screen.judgement(prepared.run).get("keeps")
+    keeps = judgement(prepared.run).get("keeps")
     if keeps == "start" or prepared.encoder.document.words_alone:
         return readers
     initial = _or_none(start_params, prepared.config, prepared.encoder, prepared.run)
